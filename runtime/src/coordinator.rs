@@ -45,6 +45,16 @@ struct CoordinatorState {
 }
 
 /// A thread that a coordinator waits for.
+///
+/// ```
+/// use trainspec::{Coordinator, Thread};
+///
+/// let thread: Thread = std::thread::spawn(|| {}).into();
+/// let coordinator = Coordinator::new();
+/// coordinator.request_stop(None)?;
+/// coordinator.join(vec![thread])?;
+/// # Ok::<(), trainspec::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Thread(JoinHandle<()>);
 
@@ -211,40 +221,150 @@ impl Coordinator {
 /// How often a join looks whether threads have ended.
 const JOIN_POLL: Duration = Duration::from_millis(2);
 
-/// A thread that calls something again and again until its coordinator stops (`tf.train.LooperThread`).
-#[derive(Debug)]
-pub struct LooperThread;
-
-impl LooperThread {
-    /// Starts and registers a thread that calls `target` at once and then at every multiple of the interval, or without pause where there
-    /// is none, until a stop is requested. An error stops the coordinator.
-    pub fn start_loop(
-        coordinator: &Coordinator,
-        timer_interval: Option<Duration>,
-        mut target: impl FnMut() -> Result<(), Error> + Send + 'static,
-    ) -> Result<(), Error> {
-        let own = coordinator.clone();
-        let run = move || {
-            own.stop_on_error(|| {
-                let mut next = Instant::now();
-                while !own.should_stop() {
-                    target()?;
-                    match timer_interval {
-                        None => {}
-                        Some(interval) => {
-                            // Boundaries are absolute: a slow call makes the next pause shorter.
-                            next += interval;
-                            let pause = next.saturating_duration_since(Instant::now());
-                            own.wait_for_stop(Some(pause));
-                        }
-                    }
-                }
-                Ok(())
-            });
-        };
-        let thread = std::thread::Builder::new().name("looper".to_owned());
-        let thread = thread.spawn(run).map_err(Error::other)?;
-        coordinator.register_thread(thread);
+/// What a [`LooperThread`] does: closures are called again and again.
+///
+/// ```
+/// use trainspec::{Coordinator, Error, Looper, LooperThread};
+///
+/// struct Countdown(u32, Coordinator);
+///
+/// impl Looper for Countdown {
+///     fn run_loop(&mut self) -> Result<(), Error> {
+///         self.0 -= 1;
+///         match self.0 {
+///             0 => self.1.request_stop(None),
+///             _ => Ok(()),
+///         }
+///     }
+/// }
+///
+/// let coordinator = Coordinator::new();
+/// LooperThread::start(&coordinator, "countdown", None, Countdown(3, coordinator.clone()))?;
+/// coordinator.join(Vec::new())?;
+/// # Ok::<(), trainspec::Error>(())
+/// ```
+pub trait Looper: Send {
+    /// Called once, before the first call of `run_loop`.
+    fn start_loop(&mut self) -> Result<(), Error> {
         Ok(())
     }
+
+    /// Called again and again.
+    fn run_loop(&mut self) -> Result<(), Error>;
+
+    /// Called once, when a stop was requested.
+    fn stop_loop(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+impl<F: FnMut() -> Result<(), Error> + Send> Looper for F {
+    fn run_loop(&mut self) -> Result<(), Error> {
+        self()
+    }
+}
+
+/// A thread that calls something again and again until its coordinator stops (`tf.train.LooperThread`).
+///
+/// ```
+/// use std::time::Duration;
+/// use trainspec::{Coordinator, LooperThread};
+///
+/// let coordinator = Coordinator::new();
+/// let mut calls = 0;
+/// let own = coordinator.clone();
+/// let looper = LooperThread::start(&coordinator, "counter", None, move || {
+///     calls += 1;
+///     if calls == 3 { own.request_stop(None)?; }
+///     Ok(())
+/// })?;
+/// coordinator.join(Vec::new())?;
+/// assert!(looper.join(Some(Duration::from_secs(5))));
+/// assert!(!looper.is_alive());
+/// # Ok::<(), trainspec::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct LooperThread {
+    name: String,
+    ended: Arc<(Mutex<bool>, Condvar)>,
+}
+
+impl LooperThread {
+    /// Starts and registers a thread that calls `run_loop` at once and then at every multiple of the interval, or without pause where there
+    /// is none, until a stop is requested. An error stops the coordinator.
+    pub fn start(
+        coordinator: &Coordinator,
+        name: &str,
+        timer_interval: Option<Duration>,
+        looper: impl Looper + 'static,
+    ) -> Result<LooperThread, Error> {
+        let thread = LooperThread {
+            name: name.to_owned(),
+            ended: Arc::default(),
+        };
+        let (own, ended) = (coordinator.clone(), thread.ended.clone());
+        let run = move || {
+            own.stop_on_error(|| run(&own, timer_interval, looper));
+            *ended.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+            ended.1.notify_all();
+        };
+        let builder = std::thread::Builder::new().name(name.to_owned());
+        let handle = builder.spawn(run).map_err(Error::other)?;
+        coordinator.register_thread(handle);
+        Ok(thread)
+    }
+
+    /// The name of the thread.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether the thread still runs.
+    pub fn is_alive(&self) -> bool {
+        !*self.ended.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until the thread has ended, or for `timeout`; whether it has ended. It may be called several times.
+    pub fn join(&self, timeout: Option<Duration>) -> bool {
+        let ended = self.ended.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match timeout {
+            None => {
+                let waited = self.ended.1.wait_while(ended, |ended| !*ended);
+                *waited.unwrap_or_else(PoisonError::into_inner)
+            }
+            Some(timeout) => {
+                let waited = (self.ended.1).wait_timeout_while(ended, timeout, |ended| !*ended);
+                *waited.unwrap_or_else(PoisonError::into_inner).0
+            }
+        }
+    }
+}
+
+/// The loop of a looper thread.
+fn run(
+    coordinator: &Coordinator,
+    timer_interval: Option<Duration>,
+    mut looper: impl Looper,
+) -> Result<(), Error> {
+    looper.start_loop()?;
+    match timer_interval {
+        None => {
+            while !coordinator.should_stop() {
+                looper.run_loop()?;
+            }
+        }
+        Some(interval) => {
+            // Boundaries are absolute: a slow call makes the next pause shorter.
+            let mut next = Instant::now();
+            loop {
+                let pause = next.saturating_duration_since(Instant::now());
+                if coordinator.wait_for_stop(Some(pause)) {
+                    break;
+                }
+                next += interval;
+                looper.run_loop()?;
+            }
+        }
+    }
+    looper.stop_loop()
 }

@@ -14,11 +14,35 @@ use crate::data::{DataContext, Element, Input, Pipeline};
 use crate::env::Env;
 use crate::memory::{self, Buffer};
 use crate::program::{self, Engine};
-use crate::session::{DataSize, Options, bind, parameters, the_model, the_train};
-use crate::trainer::{Limits, evaluation_data, no_batch, size_of, the_data, training_data};
-use crate::{DataError, Error};
+use crate::saver::NewestCheckpoint;
+use crate::session::{DataSize, EventQueue, Options, bind, parameters, the_model, the_train};
+use crate::trainer::{
+    Limits, evaluation_data, no_batch, run_dir, size_of, the_data, training_data,
+};
+use crate::warm_start::warm_start;
+use crate::{DataError, Error, State};
 
 /// The sizes of a training, from its first batches.
+///
+/// ```
+/// use std::sync::Arc;
+/// use trainspec::env::{Env, System};
+///
+/// let text = "spec line;
+///     data points { source csv(\"points.csv\", header: true); feature x: f32; batch 2; }
+///     model (x: f32[batch]) { param a: f32 = ones(); loss mean(a * x); }
+///     train { data points; optimizer gradient_descent(0.5); }";
+/// let spec = trainspec::check("line", text)?;
+/// let folder = std::env::temp_dir().join(format!("dry-run-{}", std::process::id()));
+/// std::fs::create_dir_all(&folder).map_err(trainspec::Error::other)?;
+/// std::fs::write(folder.join("points.csv"), "x\n1\n2\n3\n").map_err(trainspec::Error::other)?;
+/// let env: Arc<dyn Env> = Arc::new(System::default());
+/// let options = trainspec::Options { folder, ..Default::default() };
+/// let sizes = trainspec::dry_run(&spec, &options, &env)?;
+/// // One f32, and `global_step`.
+/// assert_eq!((sizes.parameters, sizes.state_bytes), (1, 12));
+/// # Ok::<(), trainspec::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct DryRun {
     /// The name of the spec.
@@ -31,16 +55,16 @@ pub struct DryRun {
     pub data: Vec<DataSize>,
     /// The bytes of the state: variables, slots and averages.
     pub state_bytes: u64,
-    /// The bytes of the temporaries and results of a step; of a micro-batch, where one takes more.
+    /// The bytes of the temporaries and results of a step, and of the program of its micro-batches.
     pub step_bytes: u64,
-    /// The bytes of the first batch.
+    /// The bytes of the first batch; with `accumulate` of all micro-batches of an update.
     pub batch_bytes: u64,
     /// The warnings of the step.
     pub warnings: Vec<Diagnostic>,
 }
 
 /// Checks that a training can begin: opens every data set and reads a batch of it, compiles the step and the evaluations, and compares
-/// what state, step and batch need with the memory there is.
+/// what state, step and batch need with the memory there is, and the variables with the checkpoint of a warm start.
 ///
 /// Fails as [`train`](crate::trainer::train) does before its first step.
 pub fn dry_run(spec: &Arc<Spec>, options: &Options, env: &Arc<dyn Env>) -> Result<DryRun, Error> {
@@ -54,23 +78,26 @@ pub fn dry_run(spec: &Arc<Spec>, options: &Options, env: &Arc<dyn Env>) -> Resul
         pipeline: options.pipeline.clone(),
         remainder: Remainder::Drop,
     };
+    let made = options.registry.make(spec, &EventQueue::default())?;
     let training = training_data(&cx, train)?;
     let model = the_model(spec)?;
     Limits::new(spec, train, options).ensure_end(&training)?;
     let mut data = vec![size_of(&training)];
     let mut training = Input::new(training);
-    let Some(batch) = training.peek()?.cloned() else {
+    let Some(mut batch) = training.peek()?.cloned() else {
         return Err(no_batch(&training).into());
     };
+    made.feeds.fill_ahead(&mut batch)?;
     let sizes = bind(model, &batch)?;
     let mut evaluated: Vec<Binding> = Vec::new();
     for eval in &spec.evals {
         let set = the_data(spec, &eval.data)?;
         let mut opened = evaluation_data(&cx, set, model)?;
-        let Some(batch) = opened.next()? else {
+        let Some(mut batch) = opened.next()? else {
             let message = format!("the data set `{}` gives nothing to evaluate on", set.name);
             return Err(DataError::new(message).into());
         };
+        made.feeds.fill_ahead(&mut batch)?;
         let sizes = bind(model, &batch)?;
         if !evaluated.contains(&sizes) {
             evaluated.push(sizes);
@@ -87,8 +114,10 @@ pub fn dry_run(spec: &Arc<Spec>, options: &Options, env: &Arc<dyn Env>) -> Resul
     data.dedup_by(|a, b| a.name == b.name);
     let trainable = Trainable::from(spec.clone());
     let state = trainable.state()?;
-    let held: Vec<Buffer> = (state.iter().map(|s| memory::tensor(&s.name, &s.ty)))
-        .chain([("the batch".to_owned(), batch_bytes(&batch))])
+    let micro_batches = train.accumulate.max(1) as u64;
+    let all_batches = batch_bytes(&batch).saturating_mul(micro_batches);
+    let mut held: Vec<Buffer> = (state.iter().map(|s| memory::tensor(&s.name, &s.ty)))
+        .chain([("the batch".to_owned(), all_batches)])
         .collect();
     let mut report = DryRun {
         spec: spec.name.clone(),
@@ -97,11 +126,12 @@ pub fn dry_run(spec: &Arc<Spec>, options: &Options, env: &Arc<dyn Env>) -> Resul
         data,
         state_bytes: state_bytes(&state),
         step_bytes: 0,
-        batch_bytes: batch_bytes(&batch),
+        batch_bytes: all_batches,
         warnings: Vec::new(),
     };
     let mut steps = vec![(ProgramKind::Step, &sizes)];
     if train.accumulate > 1 {
+        // Both programs have an arena; that of `merge` is empty, since it adds in place.
         steps.push((ProgramKind::MicroBatch, &sizes));
     }
     let evaluations = evaluated.iter().map(|sizes| (ProgramKind::Evaluate, sizes));
@@ -120,7 +150,7 @@ pub fn dry_run(spec: &Arc<Spec>, options: &Options, env: &Arc<dyn Env>) -> Resul
             }
         };
         let bytes = own.iter().map(|(_, bytes)| bytes).sum();
-        needed.extend(own);
+        needed.extend(own.iter().cloned());
         memory::ensure("the training", needed)?;
         if let Some(program) = planned {
             program::compile(program, &options.pipeline)?;
@@ -128,13 +158,33 @@ pub fn dry_run(spec: &Arc<Spec>, options: &Options, env: &Arc<dyn Env>) -> Resul
         match kind {
             ProgramKind::Step => {
                 report.step_bytes = bytes;
+                held.extend(own);
                 report.warnings = lowered.warnings;
             }
-            ProgramKind::MicroBatch => report.step_bytes = report.step_bytes.max(bytes),
+            ProgramKind::MicroBatch => report.step_bytes += bytes,
             _ => {}
         }
     }
+    ensure_warm_start(spec, options, env)?;
     Ok(report)
+}
+
+/// Compares the variables with the checkpoint of the warm start, unless the run has a checkpoint of its own.
+fn ensure_warm_start(spec: &Arc<Spec>, options: &Options, env: &Arc<dyn Env>) -> Result<(), Error> {
+    if spec.warm_start.is_none() && options.warm_start.is_none() {
+        return Ok(());
+    }
+    let storage = env.storage();
+    if let Some(dir) = run_dir(spec, options).filter(|_| !options.fresh)
+        && NewestCheckpoint::find_in(&storage, &dir, None)?
+            .path
+            .is_some()
+    {
+        return Ok(());
+    }
+    let mut state = State::uninitialized(&Trainable::from(spec.clone()))?;
+    warm_start(&storage, spec, options, &mut state)?;
+    Ok(())
 }
 
 fn batch_bytes(batch: &Element) -> u64 {

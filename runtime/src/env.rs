@@ -11,6 +11,8 @@ use std::sync::Arc;
 use trainspec_formats::clock::SystemClock;
 use trainspec_formats::storage;
 
+use crate::saver::SharedClock;
+
 pub use trainspec_formats::clock::Clock;
 pub use trainspec_formats::files::ReadAt;
 pub use trainspec_formats::storage::Storage;
@@ -27,7 +29,7 @@ pub trait Env: Debug + Send + Sync {
     fn storage(&self) -> Arc<dyn Storage>;
 
     /// The clock.
-    fn clock(&self) -> &dyn Clock;
+    fn clock(&self) -> SharedClock;
 }
 
 /// The files and the clock of this machine.
@@ -66,7 +68,7 @@ impl Env for System {
         self.storage.clone()
     }
 
-    fn clock(&self) -> &dyn Clock {
-        &self.clock
+    fn clock(&self) -> SharedClock {
+        Arc::new(self.clock)
     }
 }

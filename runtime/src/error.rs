@@ -1,5 +1,9 @@
 //! Errors of a run: a code as TensorFlow has them (`tf.errors`), the step, and the location in the spec or in the data.
 
+mod origin;
+
+pub use origin::Origin;
+
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,6 +13,8 @@ use trainspec_compiler::ir::Span;
 use trainspec_compiler::ir::interp::RunError;
 use trainspec_compiler::readable_bytes;
 use trainspec_formats::FormatError;
+
+use crate::CheckError;
 
 pub use trainspec_formats::Code;
 
@@ -34,6 +40,14 @@ pub struct Error {
 }
 
 /// The cause of a failed run.
+///
+/// ```
+/// use trainspec::{Cause, Code, Error};
+///
+/// let error = Error::new(Code::NotFound, "there is no such sensor").help("plug it in");
+/// let Cause::Message { message, help, .. } = error.cause else { panic!("a message") };
+/// assert_eq!((&*message, help.as_deref()), ("there is no such sensor", Some("plug it in")));
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Cause {
@@ -57,6 +71,8 @@ pub enum Cause {
     },
     /// A loop ends without a failure (Python's `StopIteration`).
     StopIteration,
+    /// The spec has errors.
+    Check(Arc<CheckError>),
     /// The spec cannot be run as it is.
     Spec(Box<Diagnostic>),
     /// The data cannot be read, or is not what the spec says.
@@ -74,6 +90,11 @@ pub enum Cause {
         times: u64,
         /// The optimizer.
         span: Span,
+    },
+    /// The stop token was set within an update of several micro-batches; their gradients are discarded.
+    Stopped {
+        /// The micro-batches that had been computed.
+        micro_batches: usize,
     },
     /// The run needs more memory than there is.
     OutOfMemory {
@@ -96,14 +117,22 @@ pub enum Cause {
         name: String,
         /// The element that is not finite.
         value: f64,
-        /// An input of the batch that is not finite either.
-        input: Option<String>,
         /// The expression it comes from.
         span: Span,
+        /// The first value that is not finite on the way to it; `None` where that is not known.
+        origin: Option<Box<Origin>>,
     },
 }
 
 /// The location of a record: its data file and its position there.
+///
+/// ```
+/// use std::{path::Path, sync::Arc};
+/// use trainspec::SourceLocation;
+///
+/// let path: Arc<Path> = Arc::from(Path::new("iris.csv"));
+/// assert_eq!(SourceLocation::line(&path, 5).to_string(), "iris.csv:5");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceLocation {
     /// The file.
@@ -113,6 +142,13 @@ pub struct SourceLocation {
 }
 
 /// A position in a data file.
+///
+/// ```
+/// use trainspec::{Position, SourceLocation};
+///
+/// let location = SourceLocation { path: std::path::Path::new("a.tfrecord").into(), position: Position::Record(3) };
+/// assert_eq!(location.to_string(), "a.tfrecord, record 3");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Position {
     /// A line, counted from 1.
@@ -142,6 +178,13 @@ impl fmt::Display for SourceLocation {
 }
 
 /// An error in data: what is wrong, and where.
+///
+/// ```
+/// use trainspec::DataError;
+///
+/// let error = DataError::new("`red` is no number").in_file(&std::path::Path::new("iris.csv").into()).in_line(5).in_column("width");
+/// assert_eq!(error.to_string(), "iris.csv:5: column `width`: `red` is no number");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DataError {
     /// The fact.
@@ -276,9 +319,12 @@ impl Error {
             Cause::Message { code, .. } | Cause::Other { code, .. } => *code,
             Cause::File(error) => error.code,
             Cause::StopIteration => Code::OutOfRange,
-            Cause::Spec(_) | Cause::Data(_) | Cause::Run { .. } => Code::InvalidArgument,
+            Cause::Check(_) | Cause::Spec(_) | Cause::Data(_) | Cause::Run { .. } => {
+                Code::InvalidArgument
+            }
             Cause::Overflow { .. } | Cause::NotFinite { .. } => Code::FailedPrecondition,
             Cause::OutOfMemory { .. } => Code::ResourceExhausted,
+            Cause::Stopped { .. } => Code::Cancelled,
         }
     }
 
@@ -296,13 +342,14 @@ impl Error {
     /// Whether the spec or the data are to blame, and not the computation.
     pub fn is_bad_input(&self) -> bool {
         match self.cause {
-            Cause::Spec(_) | Cause::Data(_) | Cause::OutOfMemory { .. } => true,
+            Cause::Check(_) | Cause::Spec(_) | Cause::Data(_) | Cause::OutOfMemory { .. } => true,
             Cause::Message { code, .. } => is_of_input(code),
             Cause::File(ref error) => is_of_input(error.code),
             Cause::Run { .. }
             | Cause::NotFinite { .. }
             | Cause::Overflow { .. }
             | Cause::Other { .. }
+            | Cause::Stopped { .. }
             | Cause::StopIteration => false,
         }
     }
@@ -323,6 +370,10 @@ impl Error {
             Cause::File(error) => at_span(None, error.to_string()),
             Cause::Other { source, .. } => at_span(None, source.to_string()),
             Cause::StopIteration => at_span(None, "the loop was ended".to_owned()),
+            Cause::Check(error) => match error.diagnostics() {
+                [one] => one.clone(),
+                _ => at_span(None, error.to_string()),
+            },
             Cause::Spec(diagnostic) => (**diagnostic).clone(),
             Cause::Data(error) => at_span(error.span, error.to_string())
                 .maybe_help(error.help.as_deref().map(str::to_owned)),
@@ -339,6 +390,12 @@ impl Error {
                 );
                 at_span(Some(*span), message)
                     .help("look for what overflows in the model or in its data")
+            }
+            Cause::Stopped { micro_batches } => {
+                let message = format!(
+                    "stopped within an update: {micro_batches} of its micro-batches were computed, and change nothing"
+                );
+                at_span(None, message)
             }
             Cause::OutOfMemory {
                 what,
@@ -363,27 +420,26 @@ impl Error {
             Cause::NotFinite {
                 name,
                 value,
-                input,
                 span,
+                origin,
             } => {
                 let step = self.step.unwrap_or_default();
                 let what = match value.is_nan() {
                     true => "not a number",
                     false => "infinite",
                 };
-                let help = match input {
-                    Some(input) => format!(
-                        "the input `{input}` of this batch is not finite: look at the data, or replace such values with `map`"
-                    ),
-                    None if step <= 1 => "the model gives it with its initial values: look for a division by 0, for `log` or `sqrt` of \
-                         what is not positive, and for numbers too large for their type"
-                        .to_owned(),
-                    None => "it was finite in the steps before: a smaller learning rate or `clip global_norm(1.0);` may help"
-                        .to_owned(),
-                };
                 let message = format!("`{name}` is {what} in step {step}");
-                return at_span(Some(*span), message).help(help).note(format!(
-                    "`nan ({name}, fail: false);` in `hooks` ends the run here without an error"
+                let diagnostic = match origin {
+                    Some(origin) => {
+                        origin.describe(at_span(Some(origin.span(*span)), message), step)
+                    }
+                    None => at_span(Some(*span), message).note(
+                        "the step was not repeated, so that the first value that is not finite is not known",
+                    ),
+                };
+                let intact = "the state is that of before the step";
+                return diagnostic.note(format!(
+                    "{intact}; `nan ({name}, fail: false);` in `hooks` ends the run here without an error"
                 ));
             }
         };
@@ -396,8 +452,10 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let diagnostic = self.diagnostic();
-        f.write_str(&diagnostic.message)?;
+        match &self.cause {
+            Cause::Check(error) => write!(f, "{error}")?,
+            _ => f.write_str(&self.diagnostic().message)?,
+        }
         match (&self.cause, self.step) {
             // It names the step itself.
             (Cause::NotFinite { .. }, _) | (_, None) => Ok(()),
@@ -412,6 +470,7 @@ impl std::error::Error for Error {
             Cause::Other { source, .. } => Some(source.as_ref()),
             Cause::File(error) => Some(error.as_ref()),
             Cause::Data(error) => Some(error.as_ref()),
+            Cause::Check(error) => Some(error.as_ref()),
             _ => None,
         }
     }
@@ -457,9 +516,21 @@ impl From<DataError> for Error {
 
 impl From<RunError> for Error {
     fn from(error: RunError) -> Error {
-        Cause::Run {
-            error,
-            record: None,
+        match error.not_finite {
+            Some(found) => Cause::NotFinite {
+                name: found.name,
+                value: if found.is_nan {
+                    f64::NAN
+                } else {
+                    f64::INFINITY
+                },
+                span: error.span,
+                origin: None,
+            },
+            None => Cause::Run {
+                error,
+                record: None,
+            },
         }
         .into()
     }

@@ -40,6 +40,11 @@ impl<K: PartialEq + Clone, V> LruCache<K, V> {
         Ok(value)
     }
 
+    /// All keys, the most recently used last.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &K> {
+        self.entries.iter().map(|(key, _)| key)
+    }
+
     /// The key that was used last.
     pub(crate) fn last_key(&self) -> Option<&K> {
         self.entries.last().map(|(key, _)| key)

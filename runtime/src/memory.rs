@@ -187,7 +187,8 @@ pub(crate) fn element_bytes(element: &Element) -> u64 {
         let shape = size_of_val(value.shape());
         tensor_bytes(value) + (name.len() + shape + 3 * ALLOCATION_BYTES) as u64
     });
-    let fixed = 2 * size_of::<Element>() + nodes;
+    let locations = size_of_val(element.row_locations.as_slice());
+    let fixed = 2 * size_of::<Element>() + nodes + locations;
     values.fold(fixed as u64, u64::saturating_add)
 }
 
@@ -310,6 +311,7 @@ mod tests {
             rows: None,
             pass: 0,
             location: None,
+            row_locations: Vec::new(),
         };
         // More copies than there is memory for.
         let mut growth = Growth::new("a batch", 1 << 50, "take a smaller batch");

@@ -17,7 +17,7 @@ use trainspec_compiler::ir::{Span, interp};
 use trainspec_compiler::lower::SEED;
 use trainspec_compiler::{Fetch, FetchSet, PipelineOptions, pipeline};
 
-pub use trainspec_compiler::codegen::exec::{InputElement, InputView};
+pub use trainspec_compiler::codegen::exec::{InputElement, InputView, KernelSpan};
 
 use crate::{Error, State, memory};
 
@@ -86,6 +86,13 @@ impl<'a> Feeds<'a> {
 }
 
 /// The fetched results of a run, by name, in the order of the program.
+///
+/// ```
+/// use trainspec::{Fetched, Tensor};
+///
+/// let fetched = Fetched(vec![("loss/loss".to_owned(), Tensor::scalar(0.5_f32))]);
+/// assert_eq!(fetched.get("loss/loss").unwrap().to_f64s(), [0.5]);
+/// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Fetched(pub Vec<(String, Tensor)>);
 
@@ -173,6 +180,10 @@ pub trait Executable: Debug + Send {
     /// Switches the per-kernel profiler on or off; gives the times accumulated so far, one per kernel.
     fn profile(&mut self, on: bool) -> Vec<Duration>;
 
+    /// Switches the trace on or off; gives the spans of all kernels since it was switched on. The schedule and all results are those of a run
+    /// without it. The interpreter has no kernels.
+    fn trace(&mut self, on: bool) -> Vec<KernelSpan>;
+
     /// Buffers for its results, as [`Executable::run_into`] takes them.
     fn results(&self) -> Fetched;
 
@@ -211,6 +222,13 @@ pub struct Kernel {
 }
 
 /// The engine that runs programs.
+///
+/// ```
+/// use trainspec::{Engine, Options};
+///
+/// let options = Options { engine: Engine::compiled(1), ..Options::default() };
+/// assert!(matches!(options.engine, Engine::Compiled(_)));
+/// ```
 #[derive(Debug, Clone)]
 pub enum Engine {
     /// The interpreter: slow, the reference semantics of a graph.
@@ -320,6 +338,10 @@ impl Executable for Compiled {
         self.executable.profile(on)
     }
 
+    fn trace(&mut self, on: bool) -> Vec<KernelSpan> {
+        self.executable.trace(on)
+    }
+
     fn results(&self) -> Fetched {
         Fetched(self.executable.results())
     }
@@ -395,10 +417,7 @@ fn kernels(program: &Program, compile: &[Duration]) -> Vec<Kernel> {
 }
 
 fn missing(name: &str) -> RunError {
-    RunError {
-        message: format!("input `{name}` is missing"),
-        span: Span::default(),
-    }
+    RunError::new(format!("input `{name}` is missing"), Span::default())
 }
 
 /// The indices of a program's state variables in a state.
@@ -451,6 +470,10 @@ impl Executable for Interpreted {
     }
 
     fn profile(&mut self, _on: bool) -> Vec<Duration> {
+        Vec::new()
+    }
+
+    fn trace(&mut self, _on: bool) -> Vec<KernelSpan> {
         Vec::new()
     }
 

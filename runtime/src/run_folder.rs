@@ -10,21 +10,21 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use trainspec_compiler::Identity;
 use trainspec_formats::FileKind;
-use trainspec_formats::crc;
 use trainspec_formats::files::{self, Durability};
 use trainspec_formats::storage::{Lock, Storage};
 
+use crate::data_watch::DataWatch;
 use crate::env::Env;
 use crate::{Code, Error};
 
 /// The file that says which training a folder belongs to.
 const RUN_FILE: &str = "run.json";
+/// The file with the text of the spec.
+const SPEC_FILE: &str = "spec.trainspec";
 /// The file that is locked while a run uses the folder.
 const LOCK_FILE: &str = "run.lock";
 /// The version of `run.json`.
 const FORMAT: u64 = 1;
-/// The bytes of each of the blocks that a fingerprint samples.
-const SAMPLED_BYTES: usize = 64 << 10;
 
 /// How often a lock that is held is tried again.
 const LOCK_RETRIES: u32 = 25;
@@ -38,12 +38,18 @@ pub(crate) struct RunDescription {
     pub(crate) spec: String,
     /// The canonical typed form, and its hash.
     pub(crate) identity: Identity,
+    /// Its text.
+    pub(crate) text: Arc<str>,
+    /// The values of its constants, as printed.
+    pub(crate) constants: Vec<(String, String)>,
     /// The seed.
     pub(crate) seed: i64,
     /// The data files of the training.
     pub(crate) files: Vec<PathBuf>,
     /// What generated code depends on besides: the vector width of the machine.
     pub(crate) machine: String,
+    /// The number of threads. It may change: the bits do not depend on it.
+    pub(crate) threads: usize,
 }
 
 /// A folder that this process runs in.
@@ -52,6 +58,8 @@ pub(crate) struct RunFolder {
     pub(crate) path: PathBuf,
     /// What to say about it.
     pub(crate) notes: Vec<String>,
+    /// The data files, which must not change while the run saves.
+    pub(crate) data: Option<DataWatch>,
     /// Held until the run is over; a crash releases it.
     _lock: Box<dyn Lock>,
 }
@@ -84,8 +92,10 @@ impl RunFolder {
             .create_dir_all(path)
             .map_err(|e| failed(path, "create the folder", e))?;
         let lock = lock(env, path)?;
+        notes.extend(remove_temporaries(storage, path)?);
         let file = path.join(RUN_FILE);
-        let fingerprints = fingerprints(env, &run.files)?;
+        let data = DataWatch::new(env, &run.files)?;
+        let fingerprints = data.fingerprints();
         match storage.read(&file) {
             Ok(bytes) => {
                 let known = serde_json::from_slice(&bytes).map_err(|e| {
@@ -98,30 +108,58 @@ impl RunFolder {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
             Err(e) => return Err(failed(&file, "read it", e)),
         }
+        let constants = run.constants.iter();
+        let constants = constants.map(|(name, value)| (name.clone(), json!(value)));
         let description = json!({
             "format": FORMAT,
             "spec": run.spec,
             "identity": run.identity.hash,
+            "constants": Value::Object(constants.collect()),
             "seed": run.seed,
+            "threads": run.threads,
             "trainspec": env!("CARGO_PKG_VERSION"),
             "machine": run.machine,
             "data": fingerprints,
             "canonical": run.identity.canonical,
         });
-        let text = format!("{description:#}\n");
-        files::replace_in(
-            storage,
-            FileKind::Other,
-            &file,
-            text.as_bytes(),
-            Durability::Synced,
-        )?;
+        let description = format!("{description:#}\n");
+        let texts = [(SPEC_FILE, &*run.text), (RUN_FILE, &*description)];
+        for (name, text) in texts {
+            files::replace_in(
+                storage,
+                FileKind::Other,
+                &path.join(name),
+                text.as_bytes(),
+                Durability::Synced,
+            )?;
+        }
         Ok(RunFolder {
             path: path.to_owned(),
             notes,
+            data: Some(data),
             _lock: lock,
         })
     }
+}
+
+/// Removes what a save that was killed has left: the folder is locked, so that nobody is writing it. Gives what to say about it.
+fn remove_temporaries(storage: &Arc<dyn Storage>, path: &Path) -> Result<Option<String>, Error> {
+    let names = storage.list(path).map_err(|e| failed(path, "list it", e))?;
+    let mut count = 0_u64;
+    for name in names.iter().filter(|name| files::is_temporary(name)) {
+        let file = path.join(name);
+        storage
+            .remove_file(&file)
+            .map_err(|e| failed(&file, "remove it", e))?;
+        count += 1;
+    }
+    Ok(match count {
+        0 => None,
+        1 => Some("removed a file that an interrupted save had begun".to_owned()),
+        _ => Some(format!(
+            "removed {count} files that interrupted saves had begun"
+        )),
+    })
 }
 
 /// Locks a folder, with the id of this process in the lock; fails where another one has it.
@@ -193,9 +231,17 @@ fn compare(
     }
     let empty = Map::new();
     let before = known["data"].as_object().unwrap_or(&empty);
+    let mut notes = Vec::new();
     for (file, now) in fingerprints {
+        let same = |then: &Value, field: &str| then[field] == now[field];
         match before.get(file) {
-            Some(then) if then == now => {}
+            Some(then) if same(then, "bytes") && same(then, "crc32c") => {
+                if !same(then, "modified") {
+                    notes.push(format!(
+                        "{file} was written since the run began: its length and its sampled blocks are the same"
+                    ));
+                }
+            }
             Some(_) => return refused(format!("the data file {file} has changed")),
             None => return refused(format!("it was not trained on {file}")),
         }
@@ -203,7 +249,6 @@ fn compare(
     if let Some(file) = before.keys().find(|file| !fingerprints.contains_key(*file)) {
         return refused(format!("it was also trained on {file}"));
     }
-    let mut notes = Vec::new();
     let version = env!("CARGO_PKG_VERSION");
     if known["machine"] != json!(run.machine) || known["trainspec"] != json!(version) {
         notes.push(format!(
@@ -212,26 +257,6 @@ fn compare(
         ));
     }
     Ok(notes)
-}
-
-/// The length of each file and a checksum of three blocks of it: its start, middle and end.
-fn fingerprints(env: &Arc<dyn Env>, paths: &[PathBuf]) -> Result<Map<String, Value>, Error> {
-    let mut all = Map::new();
-    for path in paths {
-        let unreadable = |e| failed(path, "read it", e);
-        let file = env.open(path).map_err(unreadable)?;
-        let length = file.length().map_err(unreadable)?;
-        let block = length.min(SAMPLED_BYTES as u64);
-        let mut bytes = vec![0; block as usize];
-        let mut sum = 0;
-        for start in [0, (length - block) / 2, length - block] {
-            file.read_exact_at(start, &mut bytes).map_err(unreadable)?;
-            sum = crc::append(sum, &bytes);
-        }
-        let fingerprint = json!({ "bytes": length, "crc32c": format!("{sum:08x}") });
-        all.insert(path.display().to_string(), fingerprint);
-    }
-    Ok(all)
 }
 
 /// The first of `PATH.1`, `PATH.2`, ... that is free.
@@ -247,7 +272,7 @@ fn free_name(storage: &Arc<dyn Storage>, path: &Path) -> PathBuf {
         .expect("there are endless names")
 }
 
-fn failed(path: &Path, doing: &str, error: std::io::Error) -> Error {
+pub(crate) fn failed(path: &Path, doing: &str, error: std::io::Error) -> Error {
     trainspec_formats::FormatError::io(FileKind::Other, doing, error)
         .in_file(path)
         .into()

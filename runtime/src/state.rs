@@ -1,9 +1,11 @@
 //! The state of a training: variables, optimizer slots and scalars, `global_step`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use trainspec_compiler::ir::Tensor;
+use trainspec_compiler::codegen::exec::pool::Pool;
+use trainspec_compiler::codegen::exec::{copy_into, copy_on_huge_pages};
+use trainspec_compiler::ir::{DType, Tensor};
 use trainspec_compiler::lower::{GLOBAL_STEP, SEED};
 use trainspec_compiler::typed::{Averaged, Spec};
 use trainspec_compiler::{Binding, FetchSet, PipelineOptions, ProgramKind, Trainable, pipeline};
@@ -13,11 +15,28 @@ use crate::train::ExponentialMovingAverage;
 use crate::{Error, memory};
 
 /// All that outlives a step, by name and in one order: variables, slots and scalars of optimizers, `global_step`.
+///
+/// ```
+/// use trainspec::{Options, Session};
+///
+/// let text = "spec line;
+///     model (x: f32[batch]) { param a: f32 = ones(); loss mean(a * x); }
+///     train { optimizer gradient_descent(0.5); }";
+/// let spec = trainspec::check("line", text)?;
+/// let session = Session::new(&spec, &Options::default())?;
+/// let state = session.state();
+/// assert_eq!(state.names(), ["a", "global_step"]);
+/// assert_eq!(state.get("a").unwrap().to_f64s(), [1.0]);
+/// assert_eq!(state.step(), 0);
+/// # Ok::<(), trainspec::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct State {
     names: Arc<Vec<String>>,
     values: Vec<Tensor>,
     indices: Arc<BTreeMap<String, usize>>,
+    /// The values that nothing was assigned to yet. Empty, but between the creation of a session and its initialization or restore.
+    uninitialized: BTreeSet<usize>,
 }
 
 impl State {
@@ -41,6 +60,32 @@ impl State {
         let values = program.run(Feeds::from(&inputs), &mut empty)?;
         debug_assert!(values.0.iter().map(|(name, _)| name).eq(&names));
         Ok(values.0.into_iter().collect())
+    }
+
+    /// A state without values: initializers or a restore assign them.
+    pub fn uninitialized(trainable: &Trainable) -> Result<State, Error> {
+        let all = trainable.state()?;
+        let types = all.iter().map(|one| memory::tensor(&one.name, &one.ty));
+        memory::ensure("the state", types.collect())?;
+        let zeros = all.into_iter();
+        let zeros = zeros.map(|one| (one.name, Tensor::zeros(&one.ty)));
+        let mut state: State = zeros.collect();
+        // Scratch is zero at the beginning of every update.
+        let assigned = state.names.iter().enumerate();
+        let assigned = assigned.filter(|(_, name)| !is_scratch(name));
+        state.uninitialized = assigned.map(|(i, _)| i).collect();
+        Ok(state)
+    }
+
+    /// The names of the values that nothing was assigned to yet, in order (`report_uninitialized_variables`).
+    pub fn uninitialized_names(&self) -> Vec<&str> {
+        let missing = self.uninitialized.iter();
+        missing.map(|i| self.names[*i].as_str()).collect()
+    }
+
+    /// Whether every value was assigned.
+    pub fn is_initialized(&self) -> bool {
+        self.uninitialized.is_empty()
     }
 
     /// The names, in order.
@@ -82,6 +127,52 @@ impl State {
             self.names[index]
         );
         *old = value;
+        self.uninitialized.remove(&index);
+    }
+
+    /// A copy of what is saved in memory of its own, on huge pages where it is large, which [`State::copy_from`] then uses again. Fails where it
+    /// does not fit.
+    pub(crate) fn copy(&self) -> Result<State, Error> {
+        let types = self.saved();
+        let types = types.map(|(name, value)| memory::tensor(name, &value.ty()));
+        memory::ensure("the copy of the state that is saved", types.collect())?;
+        let copy = |value: &Tensor| match value.dtype() {
+            DType::String => value.clone(),
+            _ => copy_on_huge_pages(value),
+        };
+        let values = self.saved();
+        let mut copied: State = values.map(|(name, v)| (name.clone(), copy(v))).collect();
+        copied.uninitialized = copied.uninitialized_of(self);
+        Ok(copied)
+    }
+
+    /// Takes over what is saved of a state of the same names and types, without an allocation.
+    pub(crate) fn copy_from(&mut self, from: &State, engine: &Engine) {
+        debug_assert!(from.saved().map(|(name, _)| name).eq(self.names.iter()));
+        let alone;
+        let pool: &Pool = match engine {
+            Engine::Compiled(pool) => pool,
+            Engine::Interpreted => {
+                alone = Pool::new(1);
+                &alone
+            }
+        };
+        for (to, (_, from)) in self.values.iter_mut().zip(from.saved()) {
+            copy_into(pool, from, to);
+        }
+        self.uninitialized = self.uninitialized_of(from);
+    }
+
+    /// The values that a checkpoint holds: all but what an update needs of its micro-batches.
+    fn saved(&self) -> impl Iterator<Item = (&String, &Tensor)> {
+        let all = self.names.iter().zip(&self.values);
+        all.filter(|(name, _)| !is_scratch(name))
+    }
+
+    /// The indices of the values to which nothing was assigned in another state.
+    fn uninitialized_of(&self, other: &State) -> BTreeSet<usize> {
+        let names = other.uninitialized.iter().map(|i| &other.names[*i]);
+        names.filter_map(|name| self.index_of(name)).collect()
     }
 
     /// The names; clones of a state share one allocation.
@@ -98,7 +189,7 @@ impl State {
     /// Forgets the micro-batches that were accumulated for an update that is not completed: their count and their sums are 0 again.
     pub(crate) fn discard_micro_batches(&mut self) {
         let scratch = self.names.iter().zip(&mut self.values);
-        for (_, value) in scratch.filter(|(name, _)| name.starts_with('#')) {
+        for (_, value) in scratch.filter(|(name, _)| is_scratch(name)) {
             *value = Tensor::zeros(&value.ty());
         }
     }
@@ -126,6 +217,11 @@ impl State {
     }
 }
 
+/// Whether a name is that of state which is 0 or without meaning between updates: sums over micro-batches, and their count.
+fn is_scratch(name: &str) -> bool {
+    name.starts_with('#')
+}
+
 impl FromIterator<(String, Tensor)> for State {
     fn from_iter<I: IntoIterator<Item = (String, Tensor)>>(named: I) -> State {
         let (names, values): (Vec<String>, Vec<Tensor>) = named.into_iter().unzip();
@@ -134,6 +230,7 @@ impl FromIterator<(String, Tensor)> for State {
             names: Arc::new(names),
             values,
             indices: Arc::new(indices),
+            uninitialized: BTreeSet::new(),
         }
     }
 }

@@ -5,24 +5,27 @@ use std::sync::Arc;
 
 use trainspec_compiler::codegen::cpu::Cpu;
 use trainspec_compiler::diag::{Code, Diagnostic};
-use trainspec_compiler::typed::{DataSet, HookKind, Model, Remainder, Spec, Train, TrainEnd};
+use trainspec_compiler::lower::GLOBAL_STEP;
+use trainspec_compiler::typed::{
+    CheckpointFormat, DataSet, HookKind, Model, Remainder, Spec, Train, TrainEnd,
+};
 use trainspec_compiler::{Fetch, Identity};
 
 use crate::data::{Batch, DataContext, Input, Pipeline, Position};
+use crate::default_hooks::with_default_hooks;
 use crate::env::{Env, Storage};
-use crate::hooks::{
-    CheckpointHook, EvalHook, EventFiles, LogHook, NanHook, OverflowHook, ProgressHook,
-    SessionRunHook, StepCounterHook, StopAtStepHook, StopHook, SummaryHook,
-};
-use crate::monitored::{InitialSession, MonitoredSession, SessionCreator};
+use crate::hooks::{BestSaver, EvalHook, LastBatch};
+use crate::monitored::{MonitoredSession, SessionCreator};
 use crate::program::{Engine, FeedDict, Fetched};
+use crate::registry::{Feeds, Made};
 use crate::run_folder::{RunDescription, RunFolder};
-use crate::saver::{NewestCheckpoint, RestoreOptions, Saver, SaverOptions, Strictness, restore_in};
+use crate::saver::{Format, NewestCheckpoint, Saver, SaverOptions, VarList, restore_run_in};
 use crate::session::{
-    DataSize, End, Event, EventQueue, Observer, Options, PASSES_RECORD, POSITION_RECORD, Session,
+    DataSize, End, Event, EventQueue, Observer, Options, POSITION_RECORD, RunOptions, Session,
     Target, parameters, the_model, the_train,
 };
-use crate::{DataError, Error, State, StopToken};
+use crate::spec_hooks::{HookParts, Savers, spec_hooks};
+use crate::{Cause, DataError, Error, Graph, State, StopToken};
 
 /// Trains a spec from its first step to its end; gives the final state.
 ///
@@ -33,15 +36,12 @@ pub fn train(
     env: &Arc<dyn Env>,
     observer: &mut dyn Observer,
 ) -> Result<State, Error> {
+    let spec = &with_default_hooks(spec, options);
     let mut run = Run::open(spec, options, env, observer)?;
-    let mut end = run.begin()?;
-    while end.is_none() {
-        end = match run.next_update()? {
-            Update::Complete(batches) => run.update(batches)?,
-            Update::Cut { batches, why } => run.cut(&batches, why),
-        };
+    match run.train() {
+        Ok(end) => run.close(end),
+        Err(error) => Err(run.fail(error)),
     }
-    run.close(end)
 }
 
 /// The micro-batches of an update.
@@ -63,6 +63,9 @@ struct Run<'o> {
     observer: &'o mut dyn Observer,
     losses: Vec<(String, f64)>,
     stop: StopToken,
+    feeds: Feeds,
+    /// The batch that `final_ops` computes with; without such a hook there is none.
+    last_batch: Option<LastBatch>,
     /// The folder of the run, locked until it is over.
     _folder: Option<RunFolder>,
 }
@@ -86,6 +89,11 @@ impl<'o> Run<'o> {
             pipeline: options.pipeline.clone(),
             remainder: Remainder::Drop,
         };
+        let events = EventQueue::default();
+        let Made {
+            hooks: registered,
+            feeds,
+        } = options.registry.make(spec, &events)?;
         let mut data = training_data(&cx, train)?;
         let limits = Limits::new(spec, train, options);
         if limits.epochs.is_some() {
@@ -93,7 +101,6 @@ impl<'o> Run<'o> {
         }
         limits.ensure_end(&data)?;
         let mut sizes = vec![size_of(&data)];
-        let events = EventQueue::default();
         let mut evaluations = Vec::new();
         for eval in &spec.evals {
             let mut data = evaluation_data(&cx, the_data(spec, &eval.data)?, model)?;
@@ -103,57 +110,86 @@ impl<'o> Run<'o> {
             if !sizes.iter().any(|size| size.name == data.name) {
                 sizes.push(size_of(&data));
             }
-            evaluations.push(EvalHook::new(spec, eval, data, events.clone()));
+            evaluations.push(EvalHook::new(
+                spec,
+                eval,
+                data,
+                feeds.clone(),
+                events.clone(),
+            ));
         }
         let mut input = Input::new(data);
-        let folder = match run_dir(spec, options) {
+        let mut folder = match run_dir(spec, options) {
             Some(dir) => {
                 let run = RunDescription {
                     spec: spec.name.clone(),
                     identity: Identity::of(spec)?,
+                    text: spec.text.clone(),
+                    constants: spec.constants.clone(),
                     seed,
                     files: input.files(),
                     machine: machine(&options.engine),
+                    threads: match &options.engine {
+                        Engine::Interpreted => 1,
+                        Engine::Compiled(pool) => pool.threads(),
+                    },
                 };
                 Some(RunFolder::open(env, &dir, &run, options.fresh)?)
             }
             None => None,
         };
-        let (saver, newest) = match &folder {
+        let (savers, newest) = match &mut folder {
             Some(folder) => {
-                let (saver, newest) = the_saver(spec, env, &folder.path)?;
-                (Some(saver), Some(newest))
+                let (mut savers, newest) = the_savers(spec, env, &folder.path)?;
+                savers.data = folder.data.take();
+                (Some(savers), Some(newest))
             }
             None => (None, None),
         };
-        let hooks = hooks(spec, model, options, env, &events, evaluations, saver);
+        let last_batch = LastBatch::default();
+        let parts = HookParts {
+            options,
+            env,
+            events: &events,
+            run_dir: run_dir(spec, options),
+            evaluations,
+            savers,
+            registered,
+            last_batch: last_batch.clone(),
+        };
+        let hooks = spec_hooks(spec, model, parts);
         let checkpoint = newest.as_ref().and_then(|newest| newest.path.clone());
         let creator = RestoredSession {
-            initial: InitialSession {
-                spec: spec.clone(),
-                options: options.clone(),
-            },
+            options: options.clone(),
             checkpoint: checkpoint.clone(),
             storage: env.storage(),
+            events: events.clone(),
         };
-        let mut session = MonitoredSession::singular(Box::new(creator), hooks)?;
+        let graph = Graph::new_in(spec, env.storage(), env.clock());
+        let mut session = MonitoredSession::singular(graph, Box::new(creator), hooks)?;
         observer.event(&Event::Started {
             spec: spec.name.clone(),
             parameters: parameters(spec),
             data: sizes,
             seed,
         });
-        for hook in ignored(spec) {
-            let message = format!("`{hook}` in `hooks` is not run yet");
-            observer.event(&Event::Note(message));
-        }
         for note in folder.iter().flat_map(|folder| &folder.notes) {
             observer.event(&Event::Note(note.clone()));
         }
         for skipped in newest.iter().flat_map(|newest| &newest.skipped) {
             observer.event(&Event::Note(skipped.to_string()));
         }
+        if let Some(plan) = session.raw_session()?.warm_started() {
+            observer.event(&Event::WarmStarted(plan.clone()));
+        }
         if let Some(path) = checkpoint {
+            if options.warm_start.is_some() && session.raw_session()?.warm_started().is_none() {
+                let message = format!(
+                    "`--warm-start` is not used: the run goes on from {}; `--fresh` starts over",
+                    path.display()
+                );
+                observer.event(&Event::Note(message));
+            }
             resume(session.raw_session()?, &mut input, path, observer)?;
         }
         Ok(Run {
@@ -164,6 +200,8 @@ impl<'o> Run<'o> {
             observer,
             losses: Vec::new(),
             stop: options.stop.clone(),
+            feeds,
+            last_batch: computes_at_end(spec).then_some(last_batch),
             _folder: folder,
         })
     }
@@ -171,6 +209,22 @@ impl<'o> Run<'o> {
     fn session(&mut self) -> &mut Session {
         let session = self.session.raw_session();
         session.expect("a training has a session until it is closed")
+    }
+
+    /// Trains to the end; why it ends.
+    fn train(&mut self) -> Result<End, Error> {
+        if let Some(end) = self.begin()? {
+            return Ok(end);
+        }
+        loop {
+            let end = match self.next_update()? {
+                Update::Complete(batches) => self.update(batches)?,
+                Update::Cut { batches, why } => self.cut(&batches, why),
+            };
+            if let Some(end) = end {
+                return Ok(end);
+            }
+        }
     }
 
     /// Compiles the step for the first batch, so that errors of the spec are reported before it; why the training ends before the first
@@ -183,7 +237,8 @@ impl<'o> Run<'o> {
                 _ => Ok(Some(End::Data)),
             };
         };
-        let first = first.clone();
+        let mut first = first.clone();
+        self.feeds.fill_ahead(&mut first)?;
         for warning in self.session().prepare(&first)? {
             self.observer.event(&Event::Warning(warning));
         }
@@ -196,8 +251,38 @@ impl<'o> Run<'o> {
             );
             self.observer.event(&Event::Note(message));
         }
+        if let Some(last_batch) = &self.last_batch {
+            last_batch.set(first);
+        }
         let stopped = self.stop.should_stop().then_some(End::Stopped);
-        Ok(end.or(stopped))
+        let end = end.or(self.has_not_improved()).or(stopped);
+        if end.is_none() {
+            self.report_waits();
+        }
+        Ok(end)
+    }
+
+    /// Whether an `early_stop` hook has ended this run before it was started again.
+    fn has_not_improved(&mut self) -> Option<End> {
+        let end = self.events.why()?;
+        if let End::NoImprovement(metric) = &end {
+            let message = format!(
+                "this run has finished: `{metric}` no longer improves; a larger `patience` continues it, `--fresh` starts over"
+            );
+            self.observer.event(&Event::Note(message));
+        }
+        Some(end)
+    }
+
+    /// Says what the first step waits for.
+    fn report_waits(&mut self) {
+        let spec = self.session().spec().clone();
+        for hook in &spec.hooks {
+            if let HookKind::WaitForStep { step, dir } = &hook.kind {
+                let message = format!("the first step waits until `{dir}` has step {step}");
+                self.observer.event(&Event::Note(message));
+            }
+        }
     }
 
     /// Draws the micro-batches of the next update.
@@ -209,7 +294,8 @@ impl<'o> Run<'o> {
             let ended = batches
                 .last()
                 .and_then(|batch| self.limits.end(step, batch.passes, batch.last));
-            if let Some(why) = ended {
+            let stopped = !batches.is_empty() && self.stop.should_stop();
+            if let Some(why) = ended.or(stopped.then_some(End::Stopped)) {
                 return Ok(Update::Cut { batches, why });
             }
             match self.input.next().map_err(|e| e.in_step(step + 1))? {
@@ -230,16 +316,41 @@ impl<'o> Run<'o> {
         let (passes, last) = (newest.passes, newest.last);
         let position = std::mem::take(&mut newest.position);
         let end = self.limits.end(step + 1, passes, last);
+        let elements = batches.iter_mut().map(|batch| &mut batch.element);
+        (self.feeds.fill(elements)).map_err(|error| error.in_step(step + 1))?;
         let status = self.session().status_mut();
-        status.position = Some(position);
+        let before = (status.position.replace(position), status.passes);
         (status.passes, status.last) = (passes, end.is_some());
         let feeds: Vec<&dyn FeedDict> = batches.iter().map(|b| &b.element as _).collect();
-        let ran = self.session.run_targets(&[Target::TrainOp], &feeds);
+        let ran = (self.session).run_targets(&[Target::TrainOp], &feeds, &RunOptions::default());
         self.report();
-        ran.map_err(|error| error.in_step(step + 1))?;
+        let ended = match ran {
+            Ok(()) => false,
+            // A hook ended it without a failure.
+            Err(error) if error.is_end_of_input() => true,
+            Err(error) => {
+                // A checkpoint that follows is that of before the step.
+                let status = self.session().status_mut();
+                (status.position, status.passes) = before;
+                return match error.cause {
+                    Cause::Stopped { .. } => Ok(self.cut(&batches, End::Stopped)),
+                    _ => self.not_finite(error.in_step(step + 1), &batches).map(Some),
+                };
+            }
+        };
         let now = self.session().global_step();
+        if ended && now == step {
+            let status = self.session().status_mut();
+            (status.position, status.passes) = before;
+        } else if let (Some(last_batch), Some(batch)) = (&self.last_batch, batches.pop()) {
+            last_batch.set(batch.element);
+        }
         if now > step {
             self.losses = losses_of(self.session());
+        }
+        if ended {
+            let stopped = self.stop.should_stop().then_some(End::Stopped);
+            return Ok(Some(self.events.why().or(stopped).unwrap_or(End::Data)));
         }
         // Where the update was skipped, the step is still to be made.
         let end = self.limits.end(now, passes, last);
@@ -249,16 +360,59 @@ impl<'o> Run<'o> {
         })
     }
 
+    /// The end of a training whose checked value is not finite and whose `nan` hook says that this is no failure; any other error is given
+    /// back. A row that causes it gets the location of its record.
+    fn not_finite(&mut self, mut error: Error, batches: &[Batch]) -> Result<End, Error> {
+        let Cause::NotFinite { name, origin, .. } = &mut error.cause else {
+            return Err(error);
+        };
+        let name = name.clone();
+        if let Some(origin) = origin {
+            let batch = batches.get(origin.micro_batch);
+            let locations = batch.map(|batch| &batch.element.row_locations);
+            let record = locations
+                .zip(origin.row)
+                .and_then(|(all, row)| all.get(row));
+            origin.record = record.cloned();
+        }
+        let hooks = self.session().spec().clone();
+        let mut hooks = hooks.hooks.iter().filter_map(|hook| match &hook.kind {
+            HookKind::Nan { name, fail } => Some((name, *fail)),
+            _ => None,
+        });
+        match hooks.find(|(checked, _)| **checked == name) {
+            Some((_, false)) => {
+                let diagnostic = error.diagnostic();
+                let why = match diagnostic.label.is_empty() {
+                    true => diagnostic.message,
+                    false => format!("{}; {}", diagnostic.message, diagnostic.label),
+                };
+                self.observer.event(&Event::Note(why));
+                Ok(End::NotFinite(name))
+            }
+            Some((_, true)) | None => Err(error),
+        }
+    }
+
     /// The training ends within an update: its micro-batches change nothing.
     fn cut(&mut self, batches: &[Batch], why: End) -> Option<End> {
         if let Some(batch) = batches.last() {
             let needed = self.session().micro_batches();
-            self.session().status_mut().passes = batch.passes;
-            let message = format!(
-                "the training ended within an update: {} of the {needed} micro-batches that `accumulate` asks for were there, and they \
-                 change nothing",
-                batches.len()
-            );
+            let passes = batch.passes;
+            let message = match why {
+                // The update is made by a run that goes on from here.
+                End::Stopped => format!(
+                    "stopped within an update of {needed} micro-batches, which `accumulate` asks for: those that were there change nothing"
+                ),
+                _ => {
+                    self.session().status_mut().passes = passes;
+                    format!(
+                        "the training ended within an update: {} of the {needed} micro-batches that `accumulate` asks for were there, \
+                         and they change nothing",
+                        batches.len()
+                    )
+                }
+            };
             self.observer.event(&Event::Note(message));
         }
         Some(why)
@@ -274,8 +428,17 @@ impl<'o> Run<'o> {
         }
     }
 
+    /// Ends a training that failed: the session is closed, its threads are joined, and no hook is asked to do more.
+    fn fail(mut self, error: Error) -> Error {
+        let closed = self.session.close_after(Some(error.clone()));
+        for event in self.events.take() {
+            self.observer.event(&event);
+        }
+        closed.err().unwrap_or(error)
+    }
+
     /// Ends the training: the last evaluations, and the event that says why.
-    fn close(mut self, end: Option<End>) -> Result<State, Error> {
+    fn close(mut self, why: End) -> Result<State, Error> {
         let step = self.session().global_step();
         let seconds = self.session().status().time.as_secs_f64();
         let closed = self.session.finish();
@@ -283,7 +446,6 @@ impl<'o> Run<'o> {
             self.observer.event(&event);
         }
         let session = closed.map_err(|error| error.in_step(step))?;
-        let why = end.unwrap_or(End::Data);
         if let (End::Data, Some(steps)) = (&why, self.limits.steps) {
             let message = format!(
                 "the data ended after {step} of {steps} steps: `repeat;` in the data set `{}` starts it over",
@@ -303,25 +465,29 @@ impl<'o> Run<'o> {
 
 /// Creates sessions from a checkpoint, where there is one.
 struct RestoredSession {
-    initial: InitialSession,
+    options: Options,
     checkpoint: Option<PathBuf>,
     storage: Arc<dyn Storage>,
+    events: EventQueue,
 }
 
 impl SessionCreator for RestoredSession {
-    fn create_session(&mut self) -> Result<Session, Error> {
-        let mut session = self.initial.create_session()?;
-        if let Some(path) = &self.checkpoint {
-            let options = RestoreOptions {
-                strictness: Strictness::Strict,
-                ..RestoreOptions::default()
-            };
-            let restored = restore_in(&self.storage, session.state_mut(), path, &options)?;
-            *session.records_mut() = restored.records;
-            let passes = session.records().get(PASSES_RECORD);
-            let passes = passes.and_then(|passes| passes.parse().ok()).unwrap_or(0);
-            session.status_mut().passes = passes;
+    fn create_session(&mut self, graph: &mut Graph) -> Result<Session, Error> {
+        graph.finalize();
+        let storage = self.storage.clone();
+        let Some(path) = &self.checkpoint else {
+            let mut session = Session::new_in(graph.spec(), &self.options, storage)?;
+            session.check_finite();
+            return Ok(session);
+        };
+        let mut session = Session::uninitialized_in(graph.spec(), &self.options, storage)?;
+        let restored = restore_run_in(&self.storage, session.state_mut(), path)?;
+        session.initialize_missing()?;
+        if let Some(note) = restored.plan.inexact() {
+            self.events.push(Event::Note(note));
         }
+        session.restored(restored.records);
+        session.check_finite();
         Ok(session)
     }
 }
@@ -355,13 +521,19 @@ fn resume(
 }
 
 /// The folder of the run: the one that is given, or that of the `checkpoint` hook.
-fn run_dir(spec: &Spec, options: &Options) -> Option<PathBuf> {
+pub(crate) fn run_dir(spec: &Spec, options: &Options) -> Option<PathBuf> {
     let mut hooks = spec.hooks.iter();
     let dir = hooks.find_map(|hook| match &hook.kind {
         HookKind::Checkpoint { dir, .. } => Some(PathBuf::from(dir)),
         _ => None,
     });
     dir.map(|dir| options.dir.clone().unwrap_or(dir))
+}
+
+/// Whether a spec computes values at the end.
+fn computes_at_end(spec: &Spec) -> bool {
+    let mut hooks = spec.hooks.iter();
+    hooks.any(|hook| matches!(hook.kind, HookKind::FinalOps { .. }))
 }
 
 /// What the bits of a run depend on besides its spec, seed and data.
@@ -383,12 +555,14 @@ fn machine(engine: &Engine) -> String {
     }
 }
 
-/// The saver of the `checkpoint` hook, which goes on with the list of the folder, and the newest complete checkpoint there.
-fn the_saver(
+/// The savers of the `checkpoint` hook, which go on with the lists of the folder, and the newest complete checkpoint there.
+fn the_savers(
     spec: &Spec,
     env: &Arc<dyn Env>,
     folder: &Path,
-) -> Result<(Saver, NewestCheckpoint), Error> {
+) -> Result<(Savers, NewestCheckpoint), Error> {
+    let storage = &env.storage();
+    let mut best = None;
     let mut options = SaverOptions {
         save_relative_paths: true,
         create_folder: true,
@@ -396,118 +570,44 @@ fn the_saver(
     };
     for hook in &spec.hooks {
         if let HookKind::Checkpoint {
-            keep, keep_every, ..
+            keep,
+            keep_every,
+            basename,
+            format,
+            vars,
+            best: chosen,
+            ..
         } = &hook.kind
         {
+            options.format = match format {
+                CheckpointFormat::Bundle => Format::V2,
+                CheckpointFormat::Safetensors => Format::Safetensors,
+            };
+            if !vars.is_empty() {
+                // The step goes on in any case, and with it the names of checkpoints.
+                let step = GLOBAL_STEP.to_owned();
+                let patterns = vars.iter().cloned().chain([step]);
+                options.var_list = VarList::Matching(patterns.collect());
+            }
+            if let Some(chosen) = chosen {
+                let opened = BestSaver::open(storage, &options, folder, basename, chosen)?;
+                best = Some(opened);
+            }
             options.max_to_keep = u32::try_from(*keep).ok();
             if let Some(seconds) = keep_every {
                 options.keep_checkpoint_every_n_hours = seconds / 3600.0;
             }
         }
     }
-    let mut saver = Saver::new_in(&env.storage(), options)?;
-    let newest = NewestCheckpoint::find_in(&env.storage(), folder, None)?;
+    let mut saver = Saver::new_in(storage, options)?;
+    let newest = NewestCheckpoint::find_in(storage, folder, None)?;
     saver.recover_folder(folder, &newest)?;
-    Ok((saver, newest))
-}
-
-/// The hooks of a spec, in the order in which they act at one step: log, summary, evaluations, checkpoint; and those that always watch.
-fn hooks(
-    spec: &Arc<Spec>,
-    model: &Model,
-    options: &Options,
-    env: &Arc<dyn Env>,
-    events: &EventQueue,
-    evaluations: Vec<EvalHook>,
-    mut saver: Option<Saver>,
-) -> Vec<Box<dyn SessionRunHook>> {
-    let files = EventFiles::new(env.storage(), events.clone());
-    let run_dir = run_dir(spec, options);
-    // `check` demands a folder where there is none for checkpoints.
-    let folder = |dir: &Option<String>| match (&options.dir, dir, &run_dir) {
-        (Some(dir), _, _) => dir.clone(),
-        (None, Some(dir), _) => PathBuf::from(dir),
-        (None, None, dir) => dir.clone().unwrap_or_default(),
+    let savers = Savers {
+        newest: saver,
+        best,
+        data: None,
     };
-    let mut summaries: Vec<Box<dyn SessionRunHook>> = Vec::new();
-    let mut evaluations = evaluations;
-    let mut log = LogHook::new(events.clone());
-    let mut nan = NanHook::new(events.clone());
-    let mut stops: Vec<Box<dyn SessionRunHook>> = vec![Box::new(StopHook::new(
-        options.stop.clone(),
-        events.clone(),
-    ))];
-    let mut last: Vec<Box<dyn SessionRunHook>> = Vec::new();
-    for hook in &spec.hooks {
-        match &hook.kind {
-            HookKind::Log {
-                names,
-                every,
-                at_end,
-            } => log.add(spec, names, *every, *at_end),
-            HookKind::Nan { name, fail } => nan.add(name, *fail),
-            HookKind::StopAt(bound) => stops.push(Box::new(StopAtStepHook::new(*bound))),
-            HookKind::Summary { every, dir, values } => {
-                let folder = folder(dir);
-                for evaluation in &mut evaluations {
-                    evaluation.write_to(&files, &folder);
-                }
-                let hook = SummaryHook::new(files.clone(), folder, values, *every);
-                summaries.push(Box::new(hook));
-            }
-            HookKind::StepCounter { every, dir } => {
-                let hook = StepCounterHook::new(files.clone(), folder(dir), *every);
-                summaries.push(Box::new(hook));
-            }
-            HookKind::Checkpoint {
-                dir,
-                every,
-                basename,
-                ..
-            } => {
-                if let Some(saver) = saver.take() {
-                    let dir = options.dir.clone().unwrap_or_else(|| PathBuf::from(dir));
-                    let prefix = dir.join(basename);
-                    let hook = CheckpointHook::new(saver, prefix, *every, events.clone());
-                    last.push(Box::new(hook));
-                }
-            }
-            _ => {}
-        }
-    }
-    let mut hooks: Vec<Box<dyn SessionRunHook>> = vec![
-        Box::new(ProgressHook::new(env.clone())),
-        Box::new(OverflowHook::default()),
-        Box::new(nan.with_losses(spec)),
-    ];
-    hooks.append(&mut stops);
-    hooks.push(Box::new(log.or_default(&model.train)));
-    hooks.append(&mut summaries);
-    hooks.extend(evaluations.into_iter().map(|eval| Box::new(eval) as _));
-    hooks.append(&mut last);
-    hooks
-}
-
-/// The words of hooks that are run.
-const RUN_HOOKS: [&str; 6] = [
-    "log",
-    "nan",
-    "stop_at",
-    "checkpoint",
-    "summary",
-    "step_counter",
-];
-
-/// The hooks that are not run yet, each once.
-fn ignored(spec: &Spec) -> Vec<&'static str> {
-    let mut ignored = Vec::new();
-    for hook in &spec.hooks {
-        let word = hook.kind.word();
-        if !RUN_HOOKS.contains(&word) && !ignored.contains(&word) {
-            ignored.push(word);
-        }
-    }
-    ignored
+    Ok((savers, newest))
 }
 
 pub(crate) fn training_data(cx: &DataContext, train: &Train) -> Result<Pipeline, Error> {
@@ -578,7 +678,12 @@ impl Limits {
         Limits {
             steps: stops.chain(steps).min(),
             epochs,
-            is_stopped: (spec.hooks.iter()).any(|h| matches!(h.kind, HookKind::StopAt(_))),
+            is_stopped: (spec.hooks.iter()).any(|hook| {
+                matches!(
+                    hook.kind,
+                    HookKind::StopAt(_) | HookKind::EarlyStop(_) | HookKind::Registered(_)
+                )
+            }),
         }
     }
 

@@ -4,6 +4,9 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use serde_json::json;
+use trainspec::SpecFolder;
+use trainspec::registry::Registry;
+use trainspec_compiler::diag::Diagnostic;
 use trainspec_compiler::source::Sources;
 use trainspec_compiler::{Binding, Compilation, Footprint, MAX_REPORTED, readable_bytes};
 
@@ -41,7 +44,7 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         let (sources, list) = match files::read(path) {
             Err(diagnostic) => (Sources::default(), vec![diagnostic]),
             Ok(text) => {
-                let loader = files::Disk::beside(path);
+                let loader = SpecFolder::of(path);
                 let name = path.display().to_string();
                 let compilation =
                     Compilation::check(&name, &text, &loader, &files::options(&arguments.set));
@@ -51,7 +54,12 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
                 let footprint =
                     models.and_then(|spec| Some((name, Footprint::of(spec, &Binding::new())?)));
                 memory.extend(footprint);
-                (compilation.sources, compilation.diagnostics)
+                let mut list = compilation.diagnostics;
+                // What only a Rust program can run is fine, but not for `trainspec run`.
+                let unregistered = compilation.spec.as_ref();
+                let unregistered = unregistered.and_then(|spec| Registry::default().check(spec));
+                list.extend(unregistered.map(Diagnostic::as_warning));
+                (compilation.sources, list)
             }
         };
         diagnostics(&sources, &list, arguments.format);

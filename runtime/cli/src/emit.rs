@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
+use trainspec::SpecFolder;
 use trainspec_compiler::source::Sources;
 use trainspec_compiler::{EmitOptions, Fetch, FetchSet, ProgramKind, Stage};
 
@@ -23,7 +24,7 @@ pub(crate) struct Arguments {
     /// The size of a named dimension that the training data does not fix
     #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = files::name_and_size)]
     dims: Vec<(String, i64)>,
-    /// The program to show, where it is not the training step: initial, micro-batch, gradients, apply, evaluate or predict
+    /// The program to show, where it is not the training step: initial, micro-batch, merge, gradients, apply, evaluate or predict
     #[arg(long, value_name = "KIND")]
     program: Option<ProgramKind>,
     /// A result that is fetched, instead of those that a run fetches: loss/NAME, metric/NAME, output/NAME, let/NAME, schedule/NAME or
@@ -71,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
             return BAD_INPUT;
         }
     };
-    let loader = files::Disk::beside(path);
+    let loader = SpecFolder::of(path);
     let name = path.display().to_string();
     let emit_options = EmitOptions {
         dims: arguments.dims.iter().cloned().collect(),

@@ -1,10 +1,11 @@
 //! Spec files: the paths that arguments expand to, source text, and the loader of `use`.
 
 use std::io::Read;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
+use trainspec::{SpecFolder, read_spec};
 use trainspec_compiler::diag::{Code, Diagnostic};
-use trainspec_compiler::source::{LoadError, Loader, MAX_SOURCE_BYTES, Sources, decode};
+use trainspec_compiler::source::{MAX_SOURCE_BYTES, Sources, decode};
 use trainspec_compiler::{Compilation, Options, PipelineOptions};
 
 use crate::output::diagnostics;
@@ -70,20 +71,18 @@ fn in_folder(folder: &Path, deep: bool) -> Result<Vec<PathBuf>, String> {
     Ok(found)
 }
 
-/// The source text of a file; at most [`MAX_BYTES`] + 1 bytes are read, enough to refuse a longer one.
+/// The source text of a file or of standard input.
 pub(crate) fn read(path: &Path) -> Result<String, Diagnostic> {
+    if path != Path::new(STDIN) {
+        return read_spec(path);
+    }
     let mut bytes = Vec::new();
     let limit = MAX_SOURCE_BYTES as u64 + 1;
-    let read = if path == Path::new(STDIN) {
-        std::io::stdin().lock().take(limit).read_to_end(&mut bytes)
-    } else {
-        std::fs::File::open(path).and_then(|f| f.take(limit).read_to_end(&mut bytes))
-    };
-    if let Err(error) = read {
-        let message = format!("cannot read `{}`: {error}", path.display());
+    if let Err(error) = std::io::stdin().lock().take(limit).read_to_end(&mut bytes) {
+        let message = format!("cannot read `{STDIN}`: {error}");
         return Err(Diagnostic::without_span(Code::UseFailed, message));
     }
-    decode(&path.display().to_string(), bytes)
+    decode(STDIN, bytes)
 }
 
 /// `--set NAME=VALUE`
@@ -114,7 +113,7 @@ pub(crate) fn checked(
         BAD_INPUT
     })?;
     let name = path.display().to_string();
-    let compilation = Compilation::check(&name, &text, &Disk::beside(path), &options(set));
+    let compilation = Compilation::check(&name, &text, &SpecFolder::of(path), &options(set));
     match compilation.spec {
         Some(_) => Ok(compilation),
         None => {
@@ -152,66 +151,6 @@ pub(crate) fn pass_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// Loads the files that a spec uses from the disk, below the spec's own folder.
-pub(crate) struct Disk {
-    root: PathBuf,
-}
-
-impl Disk {
-    /// For the spec at `path`.
-    pub(crate) fn beside(path: &Path) -> Disk {
-        let folder = match path.parent() {
-            Some(parent) if path != Path::new(STDIN) && parent != Path::new("") => parent,
-            _ => Path::new("."),
-        };
-        Disk {
-            root: folder.to_owned(),
-        }
-    }
-}
-
-impl Loader for Disk {
-    fn load(&self, from: &str, path: &str) -> Result<(String, String), LoadError> {
-        let folder = match Path::new(from).parent() {
-            Some(parent) if from != STDIN && parent != Path::new("") => parent,
-            _ => Path::new("."),
-        };
-        let requested = folder.join(path);
-        let plain = tidy(&requested);
-        // The canonical path decides, so that a symbolic link cannot lead outside either.
-        let (Ok(real), Ok(root)) = (requested.canonicalize(), self.root.canonicalize()) else {
-            return Err(LoadError::NotFound);
-        };
-        if !real.starts_with(&root) {
-            return Err(LoadError::Refused(
-                "it lies outside the folder of the spec".to_owned(),
-            ));
-        }
-        if real.is_dir() {
-            return Err(LoadError::Refused("it is a folder".to_owned()));
-        }
-        let text = read(&real).map_err(|d| LoadError::Refused(d.message))?;
-        Ok((plain.display().to_string(), text))
-    }
-}
-
-/// The lexically normalized path: without `.` and, where possible, without `..`.
-fn tidy(path: &Path) -> PathBuf {
-    let mut tidy = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::CurDir => {}
-            Component::ParentDir
-                if matches!(tidy.components().next_back(), Some(Component::Normal(_))) =>
-            {
-                tidy.pop();
-            }
-            other => tidy.push(other),
-        }
-    }
-    tidy
-}
-
 /// The pipeline without some passes.
 pub(crate) fn pipeline(disabled: &[String]) -> PipelineOptions {
     PipelineOptions {
@@ -223,12 +162,6 @@ pub(crate) fn pipeline(disabled: &[String]) -> PipelineOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn tidy_removes_detours() {
-        assert_eq!(tidy(Path::new("./a/../b/./c")), Path::new("b/c"));
-        assert_eq!(tidy(Path::new("../a")), Path::new("../a"));
-    }
 
     #[test]
     fn overrides_need_a_name_and_a_value() {

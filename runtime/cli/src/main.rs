@@ -37,7 +37,8 @@ use clap::{Parser, Subcommand, ValueEnum};
     max_term_width = 100
 )]
 #[command(
-    after_help = "Exit codes: 0 fine; 1 a failed run, or `fmt --check` or `diff` found a difference; 2 bad input.\n\
+    after_help = "Exit codes: 0 fine; 1 a failed run, or `fmt --check` or `diff` found a difference; 2 bad input;\n\
+                        130, 143 and 141 a run that SIGINT, SIGTERM or a closed output stopped.\n\
                         Colour is used on a terminal, unless NO_COLOR is set."
 )]
 struct Cli {

@@ -13,6 +13,9 @@ use crate::Format;
 /// Whether writing a result to standard output failed.
 static WRITE_FAILED: AtomicBool = AtomicBool::new(false);
 
+/// Whether whoever read standard output has closed it (EPIPE).
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
 /// Prints a result, with control characters other than line ends and tabs escaped as in JSON, whose values they leave as they are.
 pub(crate) fn print(text: impl Display) {
     let text = text.to_string();
@@ -71,12 +74,19 @@ pub(crate) fn plain(text: impl Display) -> String {
 
 /// Reports a failed write, once; a closed pipe (EPIPE) is no failure.
 fn check_write(done: io::Result<()>) {
-    if let Err(e) = done
-        && e.kind() != io::ErrorKind::BrokenPipe
-        && !WRITE_FAILED.swap(true, Ordering::Relaxed)
-    {
-        note(format_args!("error: cannot print the result: {e}"));
+    match done {
+        Ok(()) => {}
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => CLOSED.store(true, Ordering::Relaxed),
+        Err(e) if !WRITE_FAILED.swap(true, Ordering::Relaxed) => {
+            note(format_args!("error: cannot print the result: {e}"));
+        }
+        Err(_) => {}
     }
+}
+
+/// Whether standard output was found closed: nobody reads what is printed from now on.
+pub(crate) fn is_closed() -> bool {
+    CLOSED.load(Ordering::Relaxed)
 }
 
 /// Whether all results were printed.

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use trainspec::env::{Env, System};
 use trainspec::program::Engine;
+use trainspec::registry::Registry;
+use trainspec::saver::RestorePlan;
 use trainspec::session::{DataSize, End, Event, Mean, Options, Reading};
 use trainspec::trainer::train;
 use trainspec::{DryRun, Error, StopToken, dry_run};
@@ -15,10 +17,14 @@ use trainspec_compiler::ir::Tensor;
 use trainspec_compiler::ir::tensor::Data;
 use trainspec_compiler::readable_bytes;
 use trainspec_compiler::source::Sources;
+use trainspec_compiler::typed::{Hook, HookKind};
 
-use crate::output::{count, diagnostics, note, print};
+use crate::output::{count, diagnostics, is_closed, note, print};
 use crate::signals::Signals;
 use crate::{BAD_INPUT, FAILED, FINE, Format, files, tensors};
+
+/// The exit code of a run whose standard output was closed, as shells give it for SIGPIPE.
+const CLOSED_OUTPUT: u8 = 128 + 13;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -36,9 +42,16 @@ pub(crate) struct Arguments {
     /// The base folder of relative data paths [default: the folder of the spec]
     #[arg(long, value_name = "FOLDER")]
     data_dir: Option<PathBuf>,
-    /// The folder of the run, instead of the `dir` of its `checkpoint` hook
+    /// The folder of the run, instead of the `dir` of its `checkpoint` hook; a spec without one is saved there every 10 minutes and at the end
     #[arg(long, value_name = "FOLDER")]
     dir: Option<PathBuf>,
+    /// The steps between two saves, instead of the interval of its `checkpoint` hook
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    save_every: Option<u64>,
+    /// Begin with the values of a checkpoint, or of the newest one of a folder: that of `warm_start`, or of all trainable variables where
+    /// the spec has none. A run that is resumed goes on with its own
+    #[arg(long, value_name = "CHECKPOINT")]
+    warm_start: Option<PathBuf>,
     /// Start over: a run that is in the folder already is moved aside, not resumed
     #[arg(long)]
     fresh: bool,
@@ -87,8 +100,11 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
             (false, None) => Engine::default(),
         },
         dir: arguments.dir.clone(),
+        save_every: arguments.save_every,
+        warm_start: arguments.warm_start.clone(),
         fresh: arguments.fresh,
         stop: stop.clone(),
+        registry: Registry::default(),
     };
     let code = |error: Error| {
         report(sources, &[error.diagnostic()], format);
@@ -119,14 +135,28 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
     };
     let trained = train(spec, &options, &env, &mut |event: &Event| {
         printer.event(event);
+        // Nobody reads on: the run ends as by SIGTERM.
+        if is_closed() {
+            stop.request_stop();
+        }
     });
+    let stopped_by = match is_closed() {
+        true => Some(CLOSED_OUTPUT),
+        false => signals.exit_code(),
+    };
     match trained {
-        Ok(_) => match signals.exit_code().filter(|_| printer.stopped) {
+        Ok(_) => match stopped_by.filter(|_| printer.stopped) {
             Some(code) => {
-                note(format_args!(
-                    "stopped; `trainspec run {}` goes on from here",
-                    path.display()
-                ));
+                let saves = |hook: &Hook| matches!(hook.kind, HookKind::Checkpoint { .. });
+                match arguments.dir.is_some() || spec.hooks.iter().any(saves) {
+                    true => note(format_args!(
+                        "stopped; `trainspec run {}` goes on from here",
+                        path.display()
+                    )),
+                    false => note(
+                        "stopped; nothing was saved: the spec has no `checkpoint` hook, and no `--dir` is given",
+                    ),
+                }
                 code
             }
             None => FINE,
@@ -160,6 +190,37 @@ fn print_dry_run(sizes: &DryRun, format: Format) {
             "batch_bytes": sizes.batch_bytes,
         })),
     }
+}
+
+/// The values of a warm start, a line for each.
+fn warm_started_text(plan: &RestorePlan) -> String {
+    let variables = count(plan.restored.len(), "variable");
+    let mut text = format!("warm-started {variables} from {}", plan.path.display());
+    for one in &plan.restored {
+        text += &match one.variable == one.key {
+            true => format!("\n  {}", one.variable),
+            false => format!("\n  {} from {}", one.variable, one.key),
+        };
+    }
+    for note in &plan.notes {
+        text += &format!("\n  {note}");
+    }
+    if !plan.left_over.is_empty() {
+        text += &format!("\n  left over there: `{}`", plan.left_over.join("`, `"));
+    }
+    text
+}
+
+fn warm_started_json(plan: &RestorePlan) -> Value {
+    let restored = plan.restored.iter();
+    let restored = restored.map(|one| json!({ "variable": one.variable, "key": one.key }));
+    json!({
+        "event": "warm_start",
+        "path": plan.path,
+        "restored": restored.collect::<Vec<_>>(),
+        "left_over": plan.left_over,
+        "notes": plan.notes,
+    })
 }
 
 /// Prints diagnostics; in JSON each is an event, as all lines of a run are.
@@ -271,6 +332,7 @@ impl Printer<'_> {
                 self.evaluations.retain(|(known, _)| *known != name);
                 self.evaluations.push((name, shown));
             }
+            Event::WarmStarted(plan) => self.line(warm_started_text(plan)),
             Event::Resumed { step, path, reread } => {
                 let again = match reread {
                     0 => String::new(),
@@ -281,6 +343,13 @@ impl Printer<'_> {
                     "resumed from {} at step {step}{again}",
                     path.display()
                 ));
+            }
+            Event::Final { step, values } => {
+                let mut line = format!("final at step {step}");
+                for (name, reading) in values {
+                    line += &format!("  {name} {}", reading_text(reading));
+                }
+                self.line(line);
             }
             Event::Saved { step, path } => {
                 self.line(format!("saved {} at step {step}", path.display()));
@@ -329,6 +398,8 @@ impl Printer<'_> {
             End::Steps | End::Epochs => {}
             End::Data => text += " (the data ended)",
             End::Stopped => text += " (stopped)",
+            End::NoImprovement(metric) => text += &format!(" (`{metric}` no longer improves)"),
+            End::Hook(name) => text += &format!(" (the hook `{name}` ended it)"),
             End::NotFinite(name) => text += &format!(" (`{name}` is not finite)"),
         }
         text
@@ -374,12 +445,18 @@ impl Printer<'_> {
                 let metrics: serde_json::Map<String, Value> = metrics.collect();
                 json!({ "event": "eval", "name": name, "data": data, "step": step, "metrics": metrics })
             }
+            Event::WarmStarted(plan) => warm_started_json(plan),
             Event::Resumed { step, path, reread } => json!({
                 "event": "resume",
                 "step": step,
                 "path": path.display().to_string(),
                 "reread": reread,
             }),
+            Event::Final { step, values } => {
+                let values = values.iter().map(|(n, r)| (n.clone(), reading_json(r)));
+                let values: serde_json::Map<String, Value> = values.collect();
+                json!({ "event": "final", "step": step, "values": values })
+            }
             Event::Saved { step, path } => json!({
                 "event": "checkpoint",
                 "step": step,

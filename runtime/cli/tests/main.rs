@@ -7,6 +7,7 @@ mod command;
 mod files;
 mod gradcheck;
 mod inspect;
+mod kills;
 mod memory;
 mod resume;
 mod run;

@@ -112,14 +112,92 @@ fn killed_and_resumed_is_never_killed() {
         assert_eq!(code(&output), 0, "{}{}", out(&output), err(&output));
         assert!(out(&output).contains("the same bits"), "{}", out(&output));
     }
-    let output = command(&[
-        "verify-resume",
-        root()
-            .join("examples/linear_regression.trainspec")
-            .to_str()
-            .unwrap(),
-    ]);
-    let output = { output }.output().unwrap();
-    assert_eq!(code(&output), 2);
-    assert!(err(&output).contains("add `checkpoint"), "{}", err(&output));
+    // One without a `checkpoint` hook is saved all the same.
+    let path = root().join("examples/linear_regression.trainspec");
+    let path = path.to_str().unwrap();
+    let output = command(&["verify-resume", path, "--steps", "4000"])
+        .output()
+        .unwrap();
+    assert_eq!(code(&output), 0, "{}{}", out(&output), err(&output));
+    assert!(out(&output).contains("the same bits"), "{}", out(&output));
+}
+
+#[test]
+fn a_spec_without_a_checkpoint_hook_is_saved_where_a_folder_is_given() {
+    let folder = folder(30);
+    let text = LINE.replace("STEPS", "30");
+    let text = &text[..text.find("hooks {").unwrap()];
+    folder.write("line.trainspec", text.as_bytes());
+    let run = |steps| folder.run(&["run", "line.trainspec", "--dir", "out", "--steps", steps]);
+    let first = run("20");
+    assert_eq!(code(&first), 0, "{}", err(&first));
+    assert!(out(&first).contains("saved out/model.ckpt-20"));
+    let second = run("30");
+    assert!(out(&second).contains("resumed from out/model.ckpt-20"));
+    let every = ["--save-every", "7", "--fresh"];
+    let third = folder.run(&[&["run", "line.trainspec", "--dir", "out"][..], &every].concat());
+    assert!(
+        out(&third).contains("saved out/model.ckpt-7 at"),
+        "{}",
+        out(&third)
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_closed_output_saves_and_ends_the_run() {
+    use std::io::{BufRead, BufReader};
+    let folder = folder(100_000_000);
+    let mut child = command(&["run", "line.trainspec"])
+        .current_dir(&folder.0)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().starts_with("step 100 ")));
+    drop(lines);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(code(&output), 141, "{}", err(&output));
+    assert!(err(&output).contains("goes on"), "{}", err(&output));
+    let steps = folder.run(&["run", "line.trainspec", "--steps", "1"]);
+    assert!(out(&steps).contains("resumed from"), "{}", out(&steps));
+}
+
+#[test]
+fn a_warm_start_says_what_it_took_and_counts_once() {
+    let folder = folder(10);
+    let first = folder.run(&["run", "line.trainspec"]);
+    assert_eq!(code(&first), 0, "{}", err(&first));
+    let warm = ["run", "line.trainspec", "--dir", "runs/warm"];
+    let second = folder.run(&[&warm[..], &["--warm-start", "runs/line"]].concat());
+    assert_eq!(code(&second), 0, "{}", err(&second));
+    let said = "warm-started 1 variable from runs/line\n  a\n  left over there: `a/Adam`, `a/Adam_1`, `beta1_power`, `beta2_power`, `global_step`\n";
+    assert!(out(&second).contains(said), "{}", out(&second));
+    // It goes on from its own checkpoint, and says that the option is not used.
+    let more = ["--warm-start", "runs/line", "--steps", "20"];
+    let third = folder.run(&[&warm[..], &more].concat());
+    assert_eq!(code(&third), 0, "{}", err(&third));
+    assert!(out(&third).contains("resumed from"), "{}", out(&third));
+    assert!(!out(&third).contains("warm-started"), "{}", out(&third));
+    let message = err(&third);
+    assert!(message.contains("`--warm-start` is not used"), "{message}");
+    // What is not there, and what does not fit, is an error before the first step.
+    let other = LINE
+        .replace("STEPS", "1")
+        .replace("param a", "param ab")
+        .replace("a * x", "ab * x")
+        .replace("runs/line", "runs/other");
+    folder.write("other.trainspec", other.as_bytes());
+    for (path, part) in [
+        ("runs/line", "the nearest name there is `a`"),
+        ("nowhere", "nowhere"),
+    ] {
+        for dry in [&["--dry-run"][..], &[]] {
+            let arguments = ["run", "other.trainspec", "--warm-start", path];
+            let failed = folder.run(&[&arguments[..], dry].concat());
+            assert_eq!(code(&failed), 2, "{}", err(&failed));
+            assert!(err(&failed).contains(part), "{}", err(&failed));
+        }
+    }
 }

@@ -369,27 +369,6 @@ fn an_operation_without_a_value_is_reported_at_its_span() {
 }
 
 #[test]
-fn features_not_implemented_yet_are_reported() {
-    let folder = Folder::new();
-    folder.write("points.csv", plane());
-    folder.write(
-        "hooks.trainspec",
-        PLANE.replace("hooks {", "hooks { final_ops [loss]; profile;"),
-    );
-    let output = folder.run(&["run", "hooks.trainspec", "--steps", "1"]);
-    assert_eq!(code(&output), 0);
-    let text = err(&output);
-    assert!(
-        text.contains("note: `final_ops` in `hooks` is not run yet"),
-        "{text}"
-    );
-    assert!(
-        text.contains("note: `profile` in `hooks` is not run yet"),
-        "{text}"
-    );
-}
-
-#[test]
 fn every_json_line_is_an_event_with_typed_values() {
     let folder = Folder::new();
     folder.write("points.csv", "1,2\n3,4\n");
@@ -561,4 +540,62 @@ fn a_model_too_large_for_memory_is_refused() {
         .unwrap();
     assert_eq!(code(&output), 2, "{}", err(&output));
     assert!(err(&output).contains("(`ulimit -v`)"), "{}", err(&output));
+}
+
+/// The plane with other hooks.
+fn plane_with(hooks: &str) -> String {
+    let (spec, _) = PLANE.split_once("hooks {").unwrap();
+    format!("{spec}{hooks}")
+}
+
+#[test]
+fn hooks_of_a_program_are_a_warning_of_check_and_refused_by_run() {
+    let folder = Folder::new();
+    folder.write("points.csv", plane());
+    let hooks = "\nhooks { hook \"mine\" (threshold: 0.5); feed \"yours\"; }\n";
+    folder.write("plane.trainspec", plane_with(hooks));
+    let checked = folder.run(&["check", "plane.trainspec"]);
+    let text = err(&checked);
+    assert_eq!(code(&checked), 0, "{text}");
+    assert!(text.contains("warning[unknown-name]"), "{text}");
+    let denied = folder.run(&["check", "plane.trainspec", "--deny-warnings"]);
+    assert_eq!(code(&denied), 2);
+    for arguments in [
+        &["run", "plane.trainspec"][..],
+        &["run", "plane.trainspec", "--dry-run"],
+    ] {
+        let refused = folder.run(arguments);
+        let text = err(&refused);
+        assert_eq!(code(&refused), 2, "{text}");
+        assert!(text.contains("error[unknown-name]"), "{text}");
+        assert!(text.contains("`hook \"mine\"` is not registered"), "{text}");
+        assert!(
+            text.contains("`feed \"yours\"` is not registered"),
+            "{text}"
+        );
+        assert!(
+            text.contains("`trainspec run` has none, and refuses them"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn early_stops_and_final_values_are_printed() {
+    let folder = Folder::new();
+    folder.write("points.csv", plane());
+    let hooks = "\neval { data points; steps 1; every 1 steps; metrics loss; }\n\
+                 hooks { early_stop (loss, patience: 2, min_delta: 1e9); final_ops [loss, step]; }\n";
+    folder.write("plane.trainspec", plane_with(hooks));
+    let output = folder.run(&["run", "plane.trainspec"]);
+    let text = out(&output);
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    assert!(text.contains("final at step 3  loss "), "{text}");
+    assert!(text.contains("(`loss` no longer improves)"), "{text}");
+    let json = folder.run(&["run", "plane.trainspec", "--format", "json"]);
+    let events = events(&json);
+    let last = find(&events, "final")[0];
+    assert_eq!(last["step"], 3);
+    assert!(last["values"]["loss"].is_number(), "{last}");
+    assert_eq!(find(&events, "end")[0]["why"], "no-improvement");
 }

@@ -70,6 +70,7 @@ impl Batch {
             values,
             rows: Some(rows.len()),
             pass: rows.iter().map(|row| row.pass).min().unwrap_or(0),
+            row_locations: rows.iter().map_while(|row| row.location.clone()).collect(),
             location: rows.swap_remove(0).location,
         })
     }

@@ -214,6 +214,7 @@ impl Csv {
             rows: None,
             pass: 0,
             location: Some(SourceLocation::line(&path, line)),
+            row_locations: Vec::new(),
         })
     }
 }

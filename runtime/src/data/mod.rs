@@ -46,6 +46,8 @@ pub struct Element {
     pub pass: u64,
     /// The location of its first record.
     pub location: Option<SourceLocation>,
+    /// Of a batch the locations of all its records, where they are known.
+    pub row_locations: Vec<SourceLocation>,
 }
 
 impl FeedDict for Element {

@@ -198,6 +198,7 @@ fn decode(
             path: path.clone(),
             position: runtime::Position::Record(number),
         }),
+        row_locations: Vec::new(),
     })
 }
 

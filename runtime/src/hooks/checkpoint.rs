@@ -1,17 +1,21 @@
 //! `checkpoint`: saves the state at an interval and at the end (`tf.train.CheckpointSaverHook`).
 //!
 //! A save is made by a thread from a copy of the state, so that training goes on. What is saved is exact: variables, slots, averages, the
-//! step, and the records of the session, among them the position of the input.
+//! step, and the records of the session, among them the position of the input. A save of a part of the state has no position.
 
 use std::path::PathBuf;
 
+use trainspec_compiler::check::matches;
 use trainspec_compiler::typed::Interval;
 
 use crate::Error;
 use crate::coordinator::Coordinator;
+use crate::data_watch::DataWatch;
+use crate::hooks::best::BestSaver;
+use crate::hooks::event_files::EventFiles;
 use crate::hooks::{SessionRunContext, SessionRunHook, SessionRunValues};
-use crate::saver::{BackgroundSaver, Saver};
-use crate::session::{Event, EventQueue, Session, Timer};
+use crate::saver::{BackgroundSaver, HELD_RECORD, Saver, VarList, is_scratch};
+use crate::session::{EventQueue, Saves, Session, Timer};
 
 /// The `checkpoint` hook of a spec.
 #[derive(Debug)]
@@ -20,46 +24,89 @@ pub(crate) struct CheckpointHook {
     prefix: PathBuf,
     timer: Timer,
     events: EventQueue,
+    files: EventFiles,
     saved_step: u64,
+    /// The patterns of the state that is saved, where it is not all.
+    held: Option<Vec<String>>,
+    best: Option<BestSaver>,
+    /// The data files, which must not change.
+    data: Option<DataWatch>,
 }
 
 impl CheckpointHook {
     pub(crate) fn new(
         saver: Saver,
+        best: Option<BestSaver>,
         prefix: PathBuf,
         every: Interval,
         events: EventQueue,
+        files: EventFiles,
     ) -> CheckpointHook {
+        let held = match &saver.options().var_list {
+            VarList::Matching(patterns) => Some(patterns.clone()),
+            VarList::All | VarList::Names(_) | VarList::Map(_) => None,
+        };
         CheckpointHook {
             saver: BackgroundSaver::new(saver),
             prefix,
             timer: Timer::every(every),
             events,
+            files,
             saved_step: 0,
+            held,
+            best,
+            data: None,
+        }
+    }
+
+    /// Saves nothing once one of these data files has changed.
+    pub(crate) fn watching(self, data: Option<DataWatch>) -> CheckpointHook {
+        CheckpointHook { data, ..self }
+    }
+
+    fn ensure_same_data(&mut self) -> Result<(), Error> {
+        self.data
+            .as_mut()
+            .map_or(Ok(()), DataWatch::ensure_unchanged)
+    }
+
+    fn saves(&self) -> Saves {
+        match self.held {
+            Some(_) => Saves::Part,
+            None => Saves::All,
         }
     }
 
     fn save(&mut self, session: &mut Session) -> Result<(), Error> {
         let step = session.global_step();
-        session.keep_position();
+        self.ensure_same_data()?;
+        session.keep_position(self.saves());
+        // Also the best checkpoint, which the records name: it is safe before a checkpoint says that it is there.
         self.finished()?;
+        // What was written before a checkpoint is there when a killed run is resumed from it: one curve, without a gap.
+        self.files.flush();
+        let (state, records) = (session.state(), session.records());
         self.saver
-            .start(session.state(), session.records(), &self.prefix, step)?;
+            .start(session.engine(), state, records, &self.prefix, step)?;
         self.saved_step = step;
         Ok(())
     }
 
-    /// Waits for the save that is under way, if there is one, and reports it.
+    /// Waits for the saves that are under way, and reports them.
     fn finished(&mut self) -> Result<(), Error> {
-        if let Some(saved) = self.saver.wait() {
-            let (step, path) = saved?;
-            self.events.push(Event::Saved { step, path });
-            for failed in self.saver.take_failed_deletions() {
-                self.events
-                    .push(Event::Note(format!("an old checkpoint stays: {failed}")));
-            }
+        if let Some(best) = &mut self.best {
+            best.finished(&self.events)?;
         }
-        Ok(())
+        self.saver.report(&self.events)
+    }
+
+    fn keep_best(&mut self, session: &mut Session) -> Result<(), Error> {
+        let saves = self.saves();
+        let data = &mut self.data;
+        match &mut self.best {
+            Some(best) => best.consider(session, saves, data, &self.events, &self.files),
+            None => Ok(()),
+        }
     }
 }
 
@@ -71,7 +118,21 @@ impl SessionRunHook for CheckpointHook {
     ) -> Result<(), Error> {
         self.timer.begin(&session.progress());
         self.saved_step = session.global_step();
-        Ok(())
+        // Patterns that match all of the state leave nothing out.
+        let leaves_out = |patterns: &Vec<String>| {
+            let mut names = session.state().names().iter();
+            names.any(|name| !is_scratch(name) && !patterns.iter().any(|one| matches(one, name)))
+        };
+        self.held = self.held.take().filter(leaves_out);
+        let records = session.records_mut();
+        match &self.held {
+            Some(patterns) => records.insert(HELD_RECORD, patterns.join("\n")),
+            None => records.remove(HELD_RECORD),
+        };
+        if let Some(best) = &mut self.best {
+            best.resume(records, &self.events);
+        }
+        self.saver.reserve(session.state())
     }
 
     fn after_run(
@@ -79,18 +140,23 @@ impl SessionRunHook for CheckpointHook {
         context: &mut SessionRunContext<'_>,
         _: &SessionRunValues,
     ) -> Result<(), Error> {
+        self.keep_best(context.session)?;
         let now = context.session.progress();
         if self.timer.triggers(&now) {
             return self.save(context.session);
         }
         // A save that is done is reported, and one that failed ends the run, at the next step.
+        if let Some(best) = self.best.as_mut().filter(|best| best.is_finished()) {
+            best.finished(&self.events)?;
+        }
         match self.saver.is_finished() {
-            true => self.finished(),
+            true => self.saver.report(&self.events),
             false => Ok(()),
         }
     }
 
     fn end(&mut self, session: &mut Session) -> Result<(), Error> {
+        self.keep_best(session)?;
         if session.global_step() != self.saved_step {
             self.save(session)?;
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use trainspec_compiler::Fetch;
 use trainspec_compiler::ir::TensorType;
@@ -14,6 +14,7 @@ use crate::coordinator::Coordinator;
 use crate::data::Pipeline;
 use crate::hooks::event_files::EventFiles;
 use crate::hooks::{SessionRunContext, SessionRunHook, SessionRunValues};
+use crate::registry::Feeds;
 use crate::session::{Event, EventQueue, Mean, Session, Timer};
 use crate::{DataError, Error};
 
@@ -26,7 +27,30 @@ pub(crate) struct EvalHook {
     events: EventQueue,
     /// Where the metrics are written to: a run of their own in TensorBoard.
     files: Option<(EventFiles, PathBuf)>,
+    feeds: Feeds,
+    results: EvalResults,
     evaluated_step: Option<u64>,
+}
+
+/// The latest results of an evaluation, for hooks that act on them. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct EvalResults(Arc<Mutex<Option<EvalResult>>>);
+
+/// The step of an evaluation, and its metrics.
+type EvalResult = (u64, Vec<(String, Mean)>);
+
+impl EvalResults {
+    /// A metric of the evaluation after a step; `None` where there was none after this step.
+    pub(crate) fn metric(&self, step: u64, name: &str) -> Option<f64> {
+        let results = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, metrics) = results.as_ref().filter(|(at, _)| *at == step)?;
+        let found = metrics.iter().find(|(metric, _)| metric == name);
+        found.map(|(_, mean)| mean.value())
+    }
+
+    fn set(&self, result: EvalResult) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+    }
 }
 
 /// A metric or loss, averaged over the batches of an evaluation.
@@ -38,7 +62,13 @@ struct Metric {
 }
 
 impl EvalHook {
-    pub(crate) fn new(spec: &Spec, eval: &Eval, data: Pipeline, events: EventQueue) -> EvalHook {
+    pub(crate) fn new(
+        spec: &Spec,
+        eval: &Eval,
+        data: Pipeline,
+        feeds: Feeds,
+        events: EventQueue,
+    ) -> EvalHook {
         let metrics = spec.model.as_ref().map(|model| metrics(eval, &model.eval));
         EvalHook {
             timer: eval.every.map(Timer::every),
@@ -47,8 +77,15 @@ impl EvalHook {
             metrics: metrics.unwrap_or_default(),
             events,
             files: None,
+            feeds,
+            results: EvalResults::default(),
             evaluated_step: None,
         }
+    }
+
+    /// Its latest results.
+    pub(crate) fn results(&self) -> EvalResults {
+        self.results.clone()
     }
 
     /// Writes the metrics into event files below a folder: `eval`, or `eval_NAME` where the evaluation has a name.
@@ -68,9 +105,10 @@ impl EvalHook {
         let mut means = vec![Mean::default(); self.metrics.len()];
         let mut batches = 0;
         while self.eval.steps.is_none_or(|n| batches < n)
-            && let Some(batch) = self.data.next()?
+            && let Some(mut batch) = self.data.next()?
         {
             batches += 1;
+            self.feeds.fill(std::iter::once(&mut batch))?;
             session.evaluate(&batch, &BTreeSet::new(), self.eval.with_ema)?;
             for (metric, mean) in self.metrics.iter().zip(&mut means) {
                 let Some(own) = Mean::of(session.results(), &metric.fetch, &metric.ty) else {
@@ -101,11 +139,13 @@ impl EvalHook {
             files.flush();
         }
         let names = self.metrics.iter().map(|m| m.name.clone());
+        let metrics: Vec<(String, Mean)> = names.zip(means).collect();
+        self.results.set((step, metrics.clone()));
         self.events.push(Event::Evaluated {
             name: self.eval.name.clone(),
             data: self.data.name.to_owned(),
             step,
-            metrics: names.zip(means).collect(),
+            metrics,
         });
         Ok(())
     }
@@ -145,15 +185,10 @@ impl SessionRunHook for EvalHook {
     }
 }
 
-/// The metrics of an evaluation: those it names, else all metrics, else the losses.
+/// The metrics of an evaluation.
 fn metrics(eval: &Eval, mode: &typed::Mode) -> Vec<Metric> {
-    let named: Vec<&String> = match (eval.metrics.is_empty(), mode.metrics.is_empty()) {
-        (false, _) => eval.metrics.iter().collect(),
-        (true, false) => mode.metrics.iter().map(|(n, _)| n).collect(),
-        (true, true) => mode.losses.iter().map(|(n, _)| n).collect(),
-    };
-    let find = |name: &&String| {
-        let has_name = |(n, _): &&(String, _)| n == *name;
+    let find = |name: &str| {
+        let has_name = |(n, _): &&(String, _)| n == name;
         let metric = mode.metrics.iter().find(has_name);
         let (fetch, (name, value)) = match metric {
             Some(metric) => (Fetch::Metric(metric.0.clone()), metric),
@@ -168,5 +203,5 @@ fn metrics(eval: &Eval, mode: &typed::Mode) -> Vec<Metric> {
             ty: mode.program.values[value.0 as usize].clone(),
         })
     };
-    named.iter().filter_map(find).collect()
+    eval.measured(mode).into_iter().filter_map(find).collect()
 }

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use trainspec_formats::FormatError;
-use trainspec_formats::events::{SummaryWriterCache, WriterOptions};
+use trainspec_formats::events::{SummaryWriter, SummaryWriterCache, WriterOptions};
 use trainspec_formats::proto::session_log::SessionStatus;
-use trainspec_formats::proto::{SessionLog, Summary};
+use trainspec_formats::proto::{RunMetadata, SessionLog, Summary};
 
 use crate::env::Storage;
 use crate::session::{Event, EventQueue};
@@ -41,9 +41,28 @@ impl EventFiles {
         }
     }
 
-    /// Writes a summary. The first event of a folder says that a session starts, so that TensorBoard drops what a run that was killed
-    /// wrote from this step on.
+    /// Writes a summary.
     pub(crate) fn add(&self, folder: &Path, summary: Summary, step: u64) {
+        self.write(folder, step, |writer| {
+            writer.add_summary(summary, step as i64)
+        });
+    }
+
+    /// Writes the metadata of a run, under the step.
+    pub(crate) fn add_run_metadata(&self, folder: &Path, metadata: &RunMetadata, step: u64) {
+        self.write(folder, step, |writer| {
+            writer.add_run_metadata(metadata, &format!("step_{step}"), step as i64)
+        });
+    }
+
+    /// Adds an event. The first of a folder says that a session starts, so that TensorBoard drops what a run that was killed wrote from
+    /// this step on.
+    fn write(
+        &self,
+        folder: &Path,
+        step: u64,
+        add: impl FnOnce(&SummaryWriter) -> Result<(), FormatError>,
+    ) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.failed {
             return;
@@ -55,7 +74,7 @@ impl EventFiles {
                 log.set_status(SessionStatus::Start);
                 writer.add_session_log(log, step as i64)?;
             }
-            writer.add_summary(summary, step as i64)
+            add(&writer)
         };
         let written = { written }();
         if let Err(error) = written {
@@ -67,12 +86,13 @@ impl EventFiles {
 
     /// Writes what is queued.
     pub(crate) fn flush(&self) {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.failed {
             return;
         }
         let flush = |folder: &PathBuf| self.cache.get(folder)?.flush();
         if let Err(error) = state.begun.iter().try_for_each(flush) {
+            state.failed = true;
             self.report(&error);
         }
     }

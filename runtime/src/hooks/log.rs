@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use trainspec_compiler::Fetch;
-use trainspec_compiler::ir::{Tensor, TensorType};
+use trainspec_compiler::ir::Tensor;
 use trainspec_compiler::typed::{Interval, Mode, Named, NamedKind, Spec};
 
 use crate::Error;
 use crate::coordinator::Coordinator;
 use crate::hooks::{SessionRunContext, SessionRunHook, SessionRunValues};
 use crate::program::FeedDict;
-use crate::session::{Event, EventQueue, Mean, Reading, Session, Timer};
+use crate::session::{Event, EventQueue, Reading, Session, Timer, value_type};
 
 /// The interval where a spec has no `log` hook.
 const DEFAULT_INTERVAL: Interval = Interval::Steps(100);
@@ -168,11 +168,11 @@ impl SessionRunHook for LogHook {
 fn read(session: &Session, batch: Option<&dyn FeedDict>, name: &str) -> Option<Reading> {
     let (spec, fetched) = (session.spec(), session.step_results());
     if let Some(fetch) = Fetch::find(spec, name) {
-        let Some(ty) = type_of(spec, &fetch) else {
+        let Some(ty) = value_type(spec, &fetch) else {
             return fetched.value(&fetch).map(reading_of);
         };
         return match &fetch {
-            Fetch::Metric(_) => Mean::of(fetched, &fetch, ty).map(Reading::Mean),
+            Fetch::Metric(_) => session.step_metric(&fetch, ty).map(Reading::Mean),
             _ => fetched.without_padding(&fetch, ty).map(|t| reading_of(&t)),
         };
     }
@@ -185,21 +185,8 @@ fn read(session: &Session, batch: Option<&dyn FeedDict>, name: &str) -> Option<R
     }
 }
 
-/// The type of a value of the model in the spec, which says what has run-time counts.
-pub(super) fn type_of<'a>(spec: &'a Spec, fetch: &Fetch) -> Option<&'a TensorType> {
-    let mode = &spec.model.as_ref()?.train;
-    let (list, name) = match fetch {
-        Fetch::Loss(name) => (&mode.losses, name),
-        Fetch::Metric(name) => (&mode.metrics, name),
-        Fetch::Output(name) => (&mode.outputs, name),
-        Fetch::Let(name) => (&mode.lets, name),
-        _ => return None,
-    };
-    let (_, value) = list.iter().find(|(n, _)| n == name)?;
-    Some(&mode.program.values[value.0 as usize])
-}
-
-fn reading_of(tensor: &Tensor) -> Reading {
+/// A tensor as it is shown.
+pub(super) fn reading_of(tensor: &Tensor) -> Reading {
     match tensor.shape().is_empty() && tensor.dtype().is_float() {
         true => Reading::Number(tensor.to_f64s()[0]),
         false => Reading::Tensor(tensor.clone()),

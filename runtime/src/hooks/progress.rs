@@ -9,22 +9,23 @@ use crate::env::Env;
 use crate::hooks::{SessionRunContext, SessionRunHook, SessionRunValues};
 use crate::session::Session;
 
-/// Keeps the time since the first session was ready.
+/// Keeps the time since the first session was ready. A clock that is set back adds nothing, so that the timers go on from there.
 #[derive(Debug)]
 pub(crate) struct ProgressHook {
     env: Arc<dyn Env>,
-    start: Option<Duration>,
+    /// The last reading of the clock.
+    last: Option<Duration>,
 }
 
 impl ProgressHook {
     pub(crate) fn new(env: Arc<dyn Env>) -> ProgressHook {
-        ProgressHook { env, start: None }
+        ProgressHook { env, last: None }
     }
 }
 
 impl SessionRunHook for ProgressHook {
     fn after_create_session(&mut self, _: &mut Session, _: &Coordinator) -> Result<(), Error> {
-        self.start.get_or_insert_with(|| self.env.clock().now());
+        self.last.get_or_insert_with(|| self.env.clock().now());
         Ok(())
     }
 
@@ -34,8 +35,8 @@ impl SessionRunHook for ProgressHook {
         _: &SessionRunValues,
     ) -> Result<(), Error> {
         let now = self.env.clock().now();
-        let start = *self.start.get_or_insert(now);
-        context.session.status_mut().time = now.saturating_sub(start);
+        let passed = now.saturating_sub(self.last.replace(now).unwrap_or(now));
+        context.session.status_mut().time += passed;
         Ok(())
     }
 }

@@ -1,46 +1,122 @@
-//! `step_counter`: steps per second into event files (`tf.train.StepCounterHook`).
+//! `StepCounterHook` (`tf.train.StepCounterHook`): steps per second into event files.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
-use trainspec_compiler::lower::GLOBAL_STEP;
-use trainspec_compiler::typed::Interval;
-use trainspec_formats::events::summary;
+use trainspec_formats::events::{SummaryWriter, summary};
 
-use crate::Error;
-use crate::coordinator::Coordinator;
-use crate::hooks::event_files::EventFiles;
-use crate::hooks::{SessionRunContext, SessionRunHook, SessionRunValues};
-use crate::session::{Progress, Session, Timer};
+use crate::hooks::{
+    Every, LogSink, SecondOrStepTimer, SessionRunContext, SessionRunHook, SessionRunValues,
+};
+use crate::session::Session;
+use crate::train::get_global_step;
+use crate::{Code, Error, Graph};
 
-/// A `step_counter` hook of a spec.
-#[derive(Debug)]
-pub(crate) struct StepCounterHook {
-    files: EventFiles,
-    folder: PathBuf,
-    timer: Timer,
-    /// When it last measured.
-    last: Option<Progress>,
+/// The interval where none is given.
+const DEFAULT_INTERVAL: Every = Every::Steps(100);
+
+/// After this many runs without a step a warning is given.
+const RUNS_WITHOUT_PROGRESS: u32 = 20;
+
+/// Where steps per second are written to.
+#[derive(Debug, Clone)]
+enum Output {
+    Nowhere,
+    Folder(PathBuf),
+    Writer(Arc<SummaryWriter>),
+}
+
+/// Writes steps per second, under the name of the step variable and `/sec`. The first trigger only starts the measurement.
+///
+/// ```
+/// use trainspec::hooks::{Every, StepCounterHook};
+///
+/// let hook = StepCounterHook::new("runs/digits").every(Every::Steps(10));
+/// # let _ = hook;
+/// ```
+pub struct StepCounterHook {
+    every: Every,
+    output: Output,
+    timer: Option<SecondOrStepTimer>,
+    tag: String,
+    last_step: Option<u64>,
+    stalled: u32,
+    warn: Option<LogSink>,
 }
 
 impl StepCounterHook {
-    pub(crate) fn new(files: EventFiles, folder: PathBuf, every: Interval) -> StepCounterHook {
+    /// Writes to the event file of a folder, every 100 steps.
+    pub fn new(output_dir: impl Into<PathBuf>) -> StepCounterHook {
+        StepCounterHook::to(Output::Folder(output_dir.into()))
+    }
+
+    /// Writes with a writer.
+    pub fn with_writer(writer: Arc<SummaryWriter>) -> StepCounterHook {
+        StepCounterHook::to(Output::Writer(writer))
+    }
+
+    /// Writes no file; [`StepCounterHook::on_warning`] still hears of runs without progress.
+    pub fn without_output() -> StepCounterHook {
+        StepCounterHook::to(Output::Nowhere)
+    }
+
+    fn to(output: Output) -> StepCounterHook {
         StepCounterHook {
-            files,
-            folder,
-            timer: Timer::every(every),
-            last: None,
+            every: DEFAULT_INTERVAL,
+            output,
+            timer: None,
+            tag: String::new(),
+            last_step: None,
+            stalled: 0,
+            warn: None,
         }
+    }
+
+    /// Another interval.
+    pub fn every(mut self, every: Every) -> StepCounterHook {
+        self.every = every;
+        self
+    }
+
+    /// Receives the warning that runs do not increase the global step.
+    pub fn on_warning(mut self, warn: impl FnMut(&str) + Send + 'static) -> StepCounterHook {
+        self.warn = Some(Box::new(warn));
+        self
+    }
+
+    fn write(&mut self, elapsed: Duration, steps: u64, step: u64) -> Result<(), Error> {
+        let rate = steps as f64 / elapsed.as_secs_f64();
+        if let Output::Writer(writer) = &self.output
+            && rate.is_finite()
+        {
+            let summary = summary::scalar(&self.tag, rate as f32);
+            writer.add_summary(summary, step as i64)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for StepCounterHook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StepCounterHook")
+            .field("every", &self.every)
+            .field("output", &self.output)
+            .finish_non_exhaustive()
     }
 }
 
 impl SessionRunHook for StepCounterHook {
-    fn after_create_session(
-        &mut self,
-        session: &mut Session,
-        _: &Coordinator,
-    ) -> Result<(), Error> {
-        self.timer.begin(&session.progress());
-        self.last = Some(session.progress());
+    fn begin(&mut self, graph: &mut Graph) -> Result<(), Error> {
+        if let Output::Folder(folder) = &self.output {
+            self.output = Output::Writer(graph.summary_writers().get(folder)?);
+        }
+        let Some(step) = get_global_step(graph)? else {
+            let message = "there is no global step to count";
+            return Err(Error::new(Code::FailedPrecondition, message));
+        };
+        self.tag = format!("{step}/sec");
+        self.timer = Some(SecondOrStepTimer::new(self.every, graph.clock().clone()));
         Ok(())
     }
 
@@ -49,18 +125,33 @@ impl SessionRunHook for StepCounterHook {
         context: &mut SessionRunContext<'_>,
         _: &SessionRunValues,
     ) -> Result<(), Error> {
-        let now = context.session.progress();
-        if self.timer.triggers(&now)
-            && let Some(last) = self.last.replace(now)
-        {
-            let seconds = now.time.saturating_sub(last.time).as_secs_f64();
-            let rate = (now.step - last.step) as f64 / seconds;
-            if rate.is_finite() {
-                let tag = format!("{GLOBAL_STEP}/sec");
-                let summary = summary::scalar(&tag, rate as f32);
-                self.files.add(&self.folder, summary, now.step);
+        let step = context.session.global_step();
+        let timer = self.timer.as_mut();
+        let triggered = timer.filter(|timer| timer.should_trigger_for_step(step));
+        let elapsed = triggered.and_then(|timer| timer.update_last_triggered_step(step));
+        if let Some((time, steps)) = elapsed {
+            self.write(time, steps, step)?;
+        }
+        match self.last_step.replace(step) == Some(step) {
+            false => self.stalled = 0,
+            true => {
+                self.stalled += 1;
+                if self.stalled == RUNS_WITHOUT_PROGRESS
+                    && let Some(warn) = &mut self.warn
+                {
+                    warn(&format!(
+                        "the global step ({step}) did not increase in {RUNS_WITHOUT_PROGRESS} runs: do they fetch `train_op`?"
+                    ));
+                }
             }
         }
         Ok(())
+    }
+
+    fn end(&mut self, _: &mut Session) -> Result<(), Error> {
+        match &self.output {
+            Output::Writer(writer) => Ok(writer.flush()?),
+            Output::Nowhere | Output::Folder(_) => Ok(()),
+        }
     }
 }

@@ -2,10 +2,10 @@
 
 use trainspec_compiler::typed::StopAt;
 
-use crate::Error;
 use crate::coordinator::Coordinator;
 use crate::hooks::{SessionRunContext, SessionRunHook, SessionRunValues};
 use crate::session::Session;
+use crate::{Code, Error};
 
 /// Requests a stop at a global step, or after a number of steps.
 ///
@@ -32,6 +32,20 @@ impl StopAtStepHook {
     /// Stops after `count` steps from the one that the first session starts with.
     pub fn num_steps(count: u64) -> StopAtStepHook {
         StopAtStepHook::new(StopAt::NumSteps(count))
+    }
+
+    /// Stops at one of two bounds: neither or both are an error.
+    pub fn try_new(
+        num_steps: Option<u64>,
+        last_step: Option<u64>,
+    ) -> Result<StopAtStepHook, Error> {
+        let message = match (num_steps, last_step) {
+            (Some(count), None) => return Ok(StopAtStepHook::num_steps(count)),
+            (None, Some(last)) => return Ok(StopAtStepHook::last_step(last)),
+            (None, None) => "one of num_steps or last_step must be specified",
+            (Some(_), Some(_)) => "only one of num_steps or last_step can be specified",
+        };
+        Err(Error::new(Code::InvalidArgument, message))
     }
 
     pub(crate) fn new(bound: StopAt) -> StopAtStepHook {

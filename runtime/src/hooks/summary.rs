@@ -4,20 +4,15 @@ use std::path::PathBuf;
 
 use trainspec_compiler::Fetch;
 use trainspec_compiler::ir::Tensor;
-use trainspec_compiler::ir::tensor::Data;
 use trainspec_compiler::typed::{self, Interval, NamedKind, SummaryKind};
-use trainspec_formats::FormatError;
-use trainspec_formats::events::summary::{
-    self, AudioClips, DisplayMetadata, ImageOptions, Images, Pixels,
-};
 use trainspec_formats::proto::Summary;
 
 use crate::coordinator::Coordinator;
 use crate::hooks::event_files::EventFiles;
-use crate::hooks::log::type_of;
 use crate::hooks::{SessionRunContext, SessionRunHook, SessionRunValues};
 use crate::program::FeedDict;
-use crate::session::{Mean, Session, Timer};
+use crate::session::{Session, Timer, value_type};
+use crate::summary::summarize;
 use crate::{Code, Error};
 
 /// A `summary` hook of a spec.
@@ -55,13 +50,15 @@ impl SummaryHook {
                         let value = value.ok_or_else(|| {
                             Error::new(Code::NotFound, format!("the step gives no `{name}`"))
                         })?;
-                        append(&mut all, name, &value, summary.kind)?;
+                        all.value
+                            .extend(summarize(name, &value, summary.kind)?.value);
                     }
                     NamedKind::Variables(pattern) => {
                         let spec = session.spec().clone();
                         for variable in spec.variables_matching(pattern) {
                             if let Some(value) = session.state().get(&variable.name) {
-                                append(&mut all, &variable.name, value, summary.kind)?;
+                                let made = summarize(&variable.name, value, summary.kind)?;
+                                all.value.extend(made.value);
                             }
                         }
                     }
@@ -116,80 +113,14 @@ fn value_of(
         return fed.map(|view| view.to_tensor()).or_else(step);
     };
     let fetched = session.step_results();
-    let Some(ty) = type_of(spec, &fetch) else {
+    let Some(ty) = value_type(spec, &fetch) else {
         return fetched.value(&fetch).cloned();
     };
     match (&fetch, kind) {
         (Fetch::Metric(_), SummaryKind::Scalar) => {
-            let mean = Mean::of(fetched, &fetch, ty)?;
+            let mean = session.step_metric(&fetch, ty)?;
             Some(Tensor::scalar(mean.value()))
         }
         _ => Some(fetched.without_padding(&fetch, ty)?.into_owned()),
-    }
-}
-
-/// Appends the values of one tensor.
-fn append(all: &mut Summary, tag: &str, value: &Tensor, kind: SummaryKind) -> Result<(), Error> {
-    let made = make(tag, value, kind).map_err(|e| {
-        let message = format!("`{tag}` ({}) cannot be summarized: {}", value.ty(), e.cause);
-        Error::new(Code::InvalidArgument, message)
-    })?;
-    all.value.extend(made.value);
-    Ok(())
-}
-
-fn make(tag: &str, value: &Tensor, kind: SummaryKind) -> Result<Summary, FormatError> {
-    match kind {
-        SummaryKind::Scalar => {
-            let numbers = value.to_f64s();
-            let mean = numbers.iter().sum::<f64>() / numbers.len() as f64;
-            Ok(summary::scalar(tag, mean as f32))
-        }
-        SummaryKind::Histogram => summary::histogram(tag, value.to_f64s()),
-        SummaryKind::Image { max_outputs } => {
-            let floats;
-            let pixels = match value.data() {
-                Data::U8(bytes) => Pixels::U8(bytes),
-                Data::F32(values) => Pixels::F32(values),
-                _ => {
-                    floats = value.to_f64s();
-                    Pixels::F64(&floats)
-                }
-            };
-            let images = Images {
-                shape: value.shape(),
-                pixels,
-            };
-            let options = ImageOptions {
-                max_outputs: max_outputs as usize,
-                ..ImageOptions::default()
-            };
-            summary::image(tag, images, options)
-        }
-        SummaryKind::Audio {
-            sample_rate,
-            max_outputs,
-        } => {
-            let samples: Vec<f32> = value.to_f64s().iter().map(|x| *x as f32).collect();
-            let clips = AudioClips {
-                shape: value.shape(),
-                samples: &samples,
-                sample_rate: sample_rate as f32,
-            };
-            summary::audio(tag, clips, max_outputs as usize)
-        }
-        SummaryKind::Text => {
-            let strings: Vec<String> = match value.data() {
-                Data::String(strings) => (strings.iter())
-                    .map(|s| String::from_utf8_lossy(s).into_owned())
-                    .collect(),
-                _ => vec![value.to_string()],
-            };
-            let shape = match value.data() {
-                Data::String(_) => value.shape(),
-                _ => &[],
-            };
-            summary::text(tag, shape, &strings, DisplayMetadata::default())
-        }
     }
 }

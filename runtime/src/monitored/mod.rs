@@ -2,45 +2,33 @@
 //!
 //! In: something that creates sessions, and hooks. Out: runs in TensorFlow's order of calls: `begin` of every hook, the session,
 //! `after_create_session`, then `before_run`, the run and `after_run`, in the end `end`. A run that fails because something elsewhere was
-//! preempted ([`Code::Aborted`], [`Code::Unavailable`]) is repeated with a new session.
+//! preempted ([`Code::Aborted`], [`Code::Unavailable`]) is repeated with a new session. A hook that panics fails the run.
+
+mod creators;
+mod guard;
+mod ops;
+mod scaffold;
+mod training_session;
+
+pub use creators::{
+    ChiefSessionCreator, InitialSession, SessionCreator, WORKER_MAX_WAIT, WorkerSessionCreator,
+};
+pub(crate) use guard::guarded;
+pub use ops::{InitOp, ReadyOp};
+pub(crate) use scaffold::default_saver;
+pub use scaffold::{Scaffold, ScaffoldInitFn};
+pub use training_session::{Setting, TrainingSessionOptions, monitored_training_session};
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use trainspec_compiler::ir::Tensor;
-use trainspec_compiler::typed::Spec;
 
-use crate::coordinator::Coordinator;
+use crate::coordinator::{Coordinator, STOP_GRACE_PERIOD};
 use crate::hooks::{SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues};
 use crate::program::{FeedDict, InputView};
-use crate::session::{FetchShape, Options, Request, Session, Target};
-use crate::{Code, Error};
-
-/// Creates the session of a monitored one, and creates it again after a recovery (`tf.train.SessionCreator`).
-pub trait SessionCreator: Send {
-    /// A session that is initialized or restored.
-    fn create_session(&mut self) -> Result<Session, Error>;
-}
-
-impl<F: FnMut() -> Result<Session, Error> + Send> SessionCreator for F {
-    fn create_session(&mut self) -> Result<Session, Error> {
-        self()
-    }
-}
-
-/// Creates sessions with the initial values of a spec.
-#[derive(Debug, Clone)]
-pub struct InitialSession {
-    /// The spec.
-    pub spec: Arc<Spec>,
-    /// Seed, engine and compilation.
-    pub options: Options,
-}
-
-impl SessionCreator for InitialSession {
-    fn create_session(&mut self) -> Result<Session, Error> {
-        Session::new(&self.spec, &self.options)
-    }
-}
+use crate::session::{FetchShape, Request, RunOptions, Session, Target};
+use crate::{Code, Error, Graph};
 
 /// A session with hooks.
 ///
@@ -48,18 +36,17 @@ impl SessionCreator for InitialSession {
 /// use trainspec::hooks::StopAtStepHook;
 /// use trainspec::monitored::{InitialSession, MonitoredSession};
 /// use trainspec::program::InputView;
-/// use trainspec::session::Options;
-/// use trainspec_compiler::{Compilation, source::NoFiles};
+/// use trainspec::Graph;
 ///
 /// let text = "
 ///     spec line;
 ///     model (x: f32[batch], y: f32[batch]) { param a: f32 = zeros(); loss mean(square(a * x - y)); }
 ///     train { optimizer gradient_descent(0.05); }
 /// ";
-/// let spec = Compilation::check("line", text, &NoFiles, &Default::default()).spec.unwrap();
-/// let creator = InitialSession { spec, options: Options::default() };
+/// let spec = trainspec::check("line", text)?;
 /// let stop = StopAtStepHook::last_step(10);
-/// let mut session = MonitoredSession::new(Box::new(creator), vec![Box::new(stop)])?;
+/// let creator = Box::new(InitialSession::default());
+/// let mut session = MonitoredSession::new(Graph::new(&spec), creator, vec![Box::new(stop)])?;
 /// let feeds = [("x", InputView::new(&[2], &[1.0_f32, 2.0])), ("y", InputView::new(&[2], &[2.0_f32, 4.0]))];
 /// let mut losses = Vec::new();
 /// while !session.should_stop() {
@@ -72,15 +59,23 @@ impl SessionCreator for InitialSession {
 /// # Ok::<(), trainspec::Error>(())
 /// ```
 pub struct MonitoredSession {
+    graph: Graph,
     creator: Box<dyn SessionCreator>,
     hooks: Vec<Box<dyn SessionRunHook>>,
     /// What each hook asked for in the current run.
     asked: Vec<Option<SessionRunArgs>>,
+    /// The values of what each hook asked for.
+    results: Vec<Option<Vec<Option<Tensor>>>>,
     request: Request,
+    /// The values of what the caller asked for in the last run.
+    values: Vec<Option<Tensor>>,
     session: Option<Session>,
+    /// The session after it was closed.
+    closed: Option<Session>,
     coordinator: Coordinator,
     stop_requested: bool,
     recovers: bool,
+    stop_grace_period: Duration,
 }
 
 impl std::fmt::Debug for MonitoredSession {
@@ -97,41 +92,54 @@ impl MonitoredSession {
     /// Calls `begin` of every hook and creates the session. One that is [`Code::Aborted`] or [`Code::Unavailable`] while it is created
     /// is created again.
     pub fn new(
+        graph: Graph,
         creator: Box<dyn SessionCreator>,
         hooks: Vec<Box<dyn SessionRunHook>>,
     ) -> Result<MonitoredSession, Error> {
-        MonitoredSession::begin(creator, hooks, true)
+        MonitoredSession::begin(graph, creator, hooks, true)
     }
 
     /// A session that never recovers (`tf.train.SingularMonitoredSession`).
     pub fn singular(
+        graph: Graph,
         creator: Box<dyn SessionCreator>,
         hooks: Vec<Box<dyn SessionRunHook>>,
     ) -> Result<MonitoredSession, Error> {
-        MonitoredSession::begin(creator, hooks, false)
+        MonitoredSession::begin(graph, creator, hooks, false)
     }
 
     fn begin(
+        graph: Graph,
         creator: Box<dyn SessionCreator>,
         hooks: Vec<Box<dyn SessionRunHook>>,
         recovers: bool,
     ) -> Result<MonitoredSession, Error> {
         let mut session = MonitoredSession {
+            graph,
             creator,
             asked: hooks.iter().map(|_| None).collect(),
+            results: Vec::new(),
             hooks,
             request: Request::default(),
+            values: Vec::new(),
             session: None,
-            // The end of an input surfaces in `run`.
+            closed: None,
             coordinator: Coordinator::with_clean_stop(&[]),
             stop_requested: false,
             recovers,
+            stop_grace_period: STOP_GRACE_PERIOD,
         };
         for hook in &mut session.hooks {
-            hook.begin()?;
+            guard::call(&mut **hook, "begin", |hook| hook.begin(&mut session.graph))?;
         }
-        session.create()?;
-        Ok(session)
+        match session.create() {
+            Ok(()) => Ok(session),
+            Err(error) => {
+                // Threads that a hook has started end with the session that was not created.
+                let _ = session.join();
+                Err(error)
+            }
+        }
     }
 
     /// Creates the session and tells the hooks.
@@ -145,9 +153,15 @@ impl MonitoredSession {
     }
 
     fn try_create(&mut self) -> Result<(), Error> {
-        let session = self.session.insert(self.creator.create_session()?);
+        let mut created = self.creator.create_session(&mut self.graph)?;
+        created.declare(self.graph.declared());
+        let session = self.session.insert(created);
+        // Each session has a coordinator of its own; the end of an input surfaces in `run`.
+        self.coordinator = Coordinator::with_clean_stop(&[]);
         for hook in &mut self.hooks {
-            hook.after_create_session(session, &self.coordinator)?;
+            guard::call(&mut **hook, "after_create_session", |hook| {
+                hook.after_create_session(session, &self.coordinator)
+            })?;
         }
         Ok(())
     }
@@ -160,31 +174,37 @@ impl MonitoredSession {
         fetches: F,
         feeds: &dyn FeedDict,
     ) -> Result<F::Output, Error> {
-        self.run_batches(fetches, &[feeds])
+        self.run_batches(fetches, &[feeds], &RunOptions::default())
     }
 
-    /// As [`MonitoredSession::run`], with the micro-batches of an update.
+    /// As [`MonitoredSession::run`], with the micro-batches of an update, and with options.
     pub fn run_batches<F: FetchShape>(
         &mut self,
         fetches: F,
         batches: &[&dyn FeedDict],
+        options: &RunOptions,
     ) -> Result<F::Output, Error> {
         let mut targets = Vec::new();
         fetches.targets(self.open()?, &mut targets)?;
-        self.run_targets(&targets, batches)?;
-        let session = self.open()?;
-        let values = targets.iter().map(|target| session.value(target));
-        let values = values.collect::<Result<Vec<_>, Error>>()?;
-        Ok(fetches.shape(&mut values.into_iter()))
+        self.run_targets(&targets, batches, options)?;
+        Ok(fetches.shape(&mut self.values.drain(..)))
     }
 
-    /// Runs once with hooks. The values are then read from the session.
+    /// Runs once with hooks. The values of the targets are kept until the next run.
     pub(crate) fn run_targets(
         &mut self,
         targets: &[Target],
         batches: &[&dyn FeedDict],
+        options: &RunOptions,
     ) -> Result<(), Error> {
         loop {
+            let preempted = self.coordinator.raise_requested_error();
+            if self.recovers && preempted.is_err_and(|error| is_preemption(&error)) {
+                self.session = None;
+            }
+            if self.closed.is_some() {
+                return Err(closed());
+            }
             if self.session.is_none() {
                 self.create()?;
             }
@@ -192,7 +212,8 @@ impl MonitoredSession {
                 let message = "run was called after a stop was requested";
                 return Err(Error::new(Code::FailedPrecondition, message));
             }
-            match self.run_hooked(targets, batches) {
+            let ran = self.run_hooked(targets, batches, options);
+            match ran.map_err(|error| self.outranked(error)) {
                 Err(error) if self.recovers && is_preemption(&error) => self.session = None,
                 Err(error) => {
                     if error.is_end_of_input() {
@@ -205,18 +226,27 @@ impl MonitoredSession {
         }
     }
 
-    fn run_hooked(&mut self, targets: &[Target], batches: &[&dyn FeedDict]) -> Result<(), Error> {
+    fn run_hooked(
+        &mut self,
+        targets: &[Target],
+        batches: &[&dyn FeedDict],
+        options: &RunOptions,
+    ) -> Result<(), Error> {
         let session = self.session.as_mut().expect("it was just created");
         self.request.train = false;
         self.request.values.clear();
+        self.request.options.clone_from(options);
         targets.iter().for_each(|target| self.request.add(target));
         let mut stop = false;
         let mut feeds = false;
         for (hook, asked) in self.hooks.iter_mut().zip(&mut self.asked) {
             let mut context = SessionRunContext::new(session, targets, batches, &mut stop);
-            *asked = hook.before_run(&mut context)?;
+            *asked = guard::call(&mut **hook, "before_run", |hook| {
+                hook.before_run(&mut context)
+            })?;
             if let Some(args) = asked {
                 args.fetches.iter().for_each(|t| self.request.add(t));
+                self.request.options.merge(&args.options);
                 feeds |= !args.feeds.is_empty();
             }
         }
@@ -235,17 +265,36 @@ impl MonitoredSession {
                 session.run_request(&self.request, &all)?;
             }
         }
-        for (hook, asked) in self.hooks.iter_mut().zip(&mut self.asked) {
-            let results = match asked.take() {
+        let options = &self.request.options;
+        let run_metadata = match options.is_default() {
+            true => None,
+            false => Some(Arc::new(session.metadata(options))),
+        };
+        // All values are taken before the first hook acts, which may run the session again.
+        self.values.clear();
+        for target in targets {
+            self.values.push(session.value(target)?);
+        }
+        self.results.clear();
+        for asked in &mut self.asked {
+            self.results.push(match asked.take() {
                 None => None,
                 Some(args) => {
                     let values = args.fetches.iter().map(|target| session.value(target));
                     Some(values.collect::<Result<Vec<_>, Error>>()?)
                 }
+            });
+        }
+        for (hook, results) in self.hooks.iter_mut().zip(self.results.drain(..)) {
+            let values = SessionRunValues {
+                results,
+                options: options.clone(),
+                run_metadata: run_metadata.clone(),
             };
-            let values = SessionRunValues { results };
             let mut context = SessionRunContext::new(session, targets, batches, &mut stop);
-            hook.after_run(&mut context, &values)?;
+            guard::call(&mut **hook, "after_run", |hook| {
+                hook.after_run(&mut context, &values)
+            })?;
         }
         self.stop_requested |= stop;
         Ok(())
@@ -267,9 +316,35 @@ impl MonitoredSession {
         }
     }
 
-    /// Whether the session is over: a hook asked to stop, the input ended, or it is closed.
+    /// The error of a run, or that of a thread which was preempted: it explains the other, and is recovered from.
+    fn outranked(&self, error: Error) -> Error {
+        match self.coordinator.raise_requested_error() {
+            Err(requested) if is_preemption(&requested) => requested,
+            _ => error,
+        }
+    }
+
+    /// Whether the session is over: a hook or a thread asked to stop, the input ended, or it is closed. Where a thread was preempted it is
+    /// not: the next run recovers.
     pub fn should_stop(&self) -> bool {
-        self.stop_requested || self.session.is_none() || self.coordinator.should_stop()
+        let is_preempted = || match self.coordinator.raise_requested_error() {
+            Ok(()) => false,
+            Err(error) => self.recovers && is_preemption(&error),
+        };
+        self.stop_requested
+            || self.session.is_none()
+            || (self.coordinator.should_stop() && !is_preempted())
+    }
+
+    /// How long the end waits for threads of the coordinator (`stop_grace_period_secs`).
+    pub fn with_stop_grace_period(mut self, period: Duration) -> MonitoredSession {
+        self.stop_grace_period = period;
+        self
+    }
+
+    /// The graph.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
     }
 
     /// The session without hooks; fails where it is closed.
@@ -295,9 +370,10 @@ impl MonitoredSession {
     /// which is then no error. Gives back every other.
     pub fn close_after(&mut self, error: Option<Error>) -> Result<(), Error> {
         match error.filter(|error| !error.is_end_of_input()) {
-            None => self.finish().map(drop),
+            None => self.end(),
             Some(failed) => {
-                let _ = self.coordinator.request_stop(None);
+                // The error of the loop outranks those of threads.
+                let _ = self.join();
                 self.session = None;
                 self.stop_requested = true;
                 Err(failed)
@@ -305,22 +381,64 @@ impl MonitoredSession {
         }
     }
 
+    /// Stops the threads of the session and waits for them; gives the error that one of them requested the stop with.
+    fn join(&mut self) -> Result<(), Error> {
+        self.coordinator.request_stop(None)?;
+        self.coordinator
+            .join_with(Vec::new(), self.stop_grace_period, true)
+    }
+
     /// Ends the session as [`MonitoredSession::close`] does, and gives it back with its state.
     pub(crate) fn finish(&mut self) -> Result<Session, Error> {
-        let _ = self.coordinator.request_stop(None);
+        self.end()?;
+        self.closed.take().ok_or_else(closed)
+    }
+
+    /// Calls `end` of every hook, also where the session is closed already, which is then the error.
+    fn end(&mut self) -> Result<(), Error> {
         self.stop_requested = true;
-        let Some(mut session) = self.session.take() else {
-            // TensorFlow's hooks hear of the second end too; here there is no session left to hand them.
+        let was_open = self.session.is_some();
+        if let Some(session) = self.session.take() {
+            self.closed = Some(session);
+        }
+        let ended = match &mut self.closed {
+            Some(session) => {
+                let mut hooks = self.hooks.iter_mut();
+                hooks.try_for_each(|hook| guard::call(&mut **hook, "end", |hook| hook.end(session)))
+            }
+            None => Ok(()),
+        };
+        if !was_open {
+            ended?;
             let message = "Session is already closed.";
             return Err(Error::new(Code::FailedPrecondition, message));
-        };
-        let mut hooks = self.hooks.iter_mut();
-        hooks.try_for_each(|hook| hook.end(&mut session))?;
-        Ok(session)
+        }
+        let joined = self.join();
+        ended.and(joined)
     }
 }
 
 /// What a step function gets (`StepContext`).
+///
+/// ```
+/// use trainspec::monitored::InitialSession;
+/// use trainspec::{Graph, InputView, MonitoredSession};
+///
+/// let text = "spec line;
+///     model (x: f32[batch]) { param a: f32 = ones(); loss mean(a * x); }
+///     train { optimizer gradient_descent(0.5); }";
+/// let spec = trainspec::check("line", text)?;
+/// let mut session = MonitoredSession::new(Graph::new(&spec), Box::new(InitialSession::default()), Vec::new())?;
+/// let x = [1.0_f32, 3.0];
+/// session.run_step_fn(|context| {
+///     let feeds = [("x", InputView::new(&[2], &x))];
+///     // Without hooks first, then with them.
+///     context.session()?.run("loss", &feeds)?;
+///     context.run_with_hooks("train_op", &feeds)
+/// })?;
+/// assert_eq!(session.raw_session()?.global_step(), 1);
+/// # Ok::<(), trainspec::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct StepContext<'a> {
     monitored: &'a mut MonitoredSession,

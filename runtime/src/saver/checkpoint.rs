@@ -56,7 +56,7 @@ impl CheckpointOptions {
 /// ```
 /// use trainspec::State;
 /// use trainspec::saver::{Checkpoint, CheckpointOptions, Records};
-/// use trainspec_compiler::ir::Tensor;
+/// use trainspec::Tensor;
 ///
 /// # let folder = std::env::temp_dir().join(format!("trainspec-doc-checkpoint-{}", std::process::id()));
 /// let mut state: State = [("dense/kernel".to_owned(), Tensor::scalar(2.0_f32))].into_iter().collect();
@@ -251,7 +251,7 @@ fn counter_of(reader: &CheckpointReader) -> Result<Option<u64>, Error> {
 /// ```
 /// use trainspec::State;
 /// use trainspec::saver::{Checkpoint, CheckpointOptions, Records};
-/// use trainspec_compiler::ir::Tensor;
+/// use trainspec::Tensor;
 ///
 /// # let folder = std::env::temp_dir().join(format!("trainspec-doc-status-{}", std::process::id()));
 /// let one = |name: &str| (name.to_owned(), Tensor::scalar(2.0_f32));

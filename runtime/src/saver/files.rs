@@ -128,6 +128,8 @@ impl Files<'_> {
                 if !records.is_empty() {
                     metadata.insert(RECORDS_KEY.to_owned(), records.to_text());
                 }
+                let sum = safetensors::checksum(tensors, &metadata);
+                metadata.insert(safetensors::CHECKSUM_KEY.to_owned(), sum);
                 safetensors::write_in(self.0, &path, tensors, &metadata, Durability::Synced)?;
                 Ok(path)
             }

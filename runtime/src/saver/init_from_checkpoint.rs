@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
-use trainspec_compiler::ir::graph::Type;
-use trainspec_formats::checkpoint::CheckpointReader;
+use trainspec_formats::storage::Storage;
 
+use crate::saver::RestorePlan;
 use crate::saver::files::Files;
-use crate::saver::tensors::{self, file_type, type_text};
 use crate::saver::var_list::{is_scratch, nearest};
 use crate::{Code, Error, State};
 
@@ -15,13 +15,13 @@ use crate::{Code, Error, State};
 ///
 /// The map is from what is in the checkpoint to what is in the state: a name to a name, or a scope to a scope, `"old/"` to `"new/"`, where
 /// `"/"` is the root. A scope stands for those of the `variables` below it, usually the model's own without slots, and all of them must be
-/// in the checkpoint. A checkpoint that is restored later replaces these values. If it fails, the state is as it was. Returns the names of
-/// the variables that were set.
+/// in the checkpoint. A checkpoint that is restored later replaces these values. If it fails, the state is as it was. Returns which variable
+/// took which value.
 ///
 /// ```
 /// use trainspec::State;
 /// use trainspec::saver::{Records, Saver, SaverOptions, init_from_checkpoint};
-/// use trainspec_compiler::ir::Tensor;
+/// use trainspec::Tensor;
 ///
 /// # let folder = std::env::temp_dir().join(format!("trainspec-doc-init-{}", std::process::id()));
 /// # std::fs::create_dir_all(&folder).unwrap();
@@ -39,9 +39,19 @@ pub fn init_from_checkpoint(
     variables: &[String],
     path: &Path,
     assignment_map: &BTreeMap<String, String>,
-) -> Result<Vec<String>, Error> {
-    let reader = Files::local().open(path)?;
-    let at = path.display();
+) -> Result<RestorePlan, Error> {
+    init_from_checkpoint_in(Files::local().0, state, variables, path, assignment_map)
+}
+
+/// As [`init_from_checkpoint`], from a checkpoint in another storage.
+pub fn init_from_checkpoint_in(
+    storage: &Arc<dyn Storage>,
+    state: &mut State,
+    variables: &[String],
+    path: &Path,
+    assignment_map: &BTreeMap<String, String>,
+) -> Result<RestorePlan, Error> {
+    let reader = Files(storage).open(path)?;
     let mut pairs: Vec<(String, String)> = Vec::new();
     for (stored, current) in assignment_map {
         if state.index_of(current).is_some() && !is_scratch(current) {
@@ -66,71 +76,13 @@ pub fn init_from_checkpoint(
                 "/" => rest.to_owned(),
                 _ => format!("{stored}{rest}"),
             };
-            if !reader.has_tensor(&key) {
-                return Err(not_found(
-                    &reader,
-                    format!(
-                        "tensor `{key}` (`{rest}` in `{stored}`) is not in the checkpoint {at}"
-                    ),
-                    &key,
-                ));
-            }
             pairs.push((key, name.clone()));
         }
     }
-    for (key, _) in &pairs {
-        if !reader.has_tensor(key) {
-            return Err(not_found(
-                &reader,
-                format!("tensor `{key}` is not in the checkpoint {at}"),
-                key,
-            ));
-        }
-    }
-    assign(state, &reader, &pairs)
-}
-
-/// Reads the value of each key and then sets the variable of each; a type that differs is an error before anything is read.
-pub(super) fn assign(
-    state: &mut State,
-    reader: &CheckpointReader,
-    pairs: &[(String, String)],
-) -> Result<Vec<String>, Error> {
-    let mut requests: Vec<(&str, Type)> = Vec::new();
-    for (key, variable) in pairs {
-        let value = super::var_list::check(state, variable).map(|()| state.get(variable))?;
-        let value = value.expect("the variable was checked");
-        let Some((dtype, shape)) = reader.entry(key) else {
-            let cause = format!("tensor `{key}` is not in the checkpoint");
-            return Err(not_found(reader, cause, key));
-        };
-        if dtype != file_type(value.dtype()) || shape != value.shape() {
-            return Err(Error::new(
-                Code::InvalidArgument,
-                format!(
-                    "the variable `{variable}` is {}, and the tensor `{key}` of the checkpoint {}",
-                    value.ty(),
-                    type_text(dtype, shape)
-                ),
-            ));
-        }
-        requests.push((key, value.ty()));
-    }
-    let values = tensors::read(reader, &requests)?;
-    for ((_, variable), value) in pairs.iter().zip(values) {
-        let index = state.index_of(variable).expect("the variable was checked");
-        state.set(index, value);
-    }
-    Ok(pairs.iter().map(|(_, variable)| variable.clone()).collect())
-}
-
-/// The error for a key that is missing, with the nearest one.
-pub(super) fn not_found(reader: &CheckpointReader, cause: String, key: &str) -> Error {
-    let error = Error::new(Code::NotFound, cause);
-    match nearest(key, reader.names()) {
-        Some(near) => error.help(format!("the nearest name there is `{near}`")),
-        None => error,
-    }
+    let plan = RestorePlan::of_pairs(state, path, &reader, &pairs, |_| false);
+    plan.require("the map is from names of the checkpoint to names of variables")?;
+    plan.run(state, &reader)?;
+    Ok(plan)
 }
 
 fn not_scopes(state: &State, stored: &str, current: &str) -> Error {

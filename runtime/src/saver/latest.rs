@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trainspec_formats::checkpoint::CheckpointLocation;
+use trainspec_formats::files::is_temporary;
 
 use trainspec_formats::storage::Storage;
 
@@ -19,7 +20,7 @@ use crate::{Code, Error};
 /// ```
 /// use trainspec::State;
 /// use trainspec::saver::{NewestCheckpoint, Records, Saver, SaverOptions};
-/// use trainspec_compiler::ir::Tensor;
+/// use trainspec::Tensor;
 ///
 /// # let folder = std::env::temp_dir().join(format!("trainspec-doc-latest-{}", std::process::id()));
 /// # std::fs::create_dir_all(&folder).unwrap();
@@ -61,7 +62,11 @@ pub struct Skipped {
 
 impl fmt::Display for Skipped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path.display(), self.reason)
+        let (path, reason) = (self.path.display().to_string(), self.reason.to_string());
+        match reason.starts_with(&path) {
+            true => f.write_str(&reason),
+            false => write!(f, "{path}: {reason}"),
+        }
     }
 }
 
@@ -170,7 +175,8 @@ impl NewestCheckpoint {
 /// The prefixes of all checkpoints in a folder by the names of its files: the highest step first, of one step the last written first.
 fn in_folder(files: Files<'_>, folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let names = files.list(folder)?;
-    let names: Vec<&str> = names.iter().filter_map(|name| name.to_str()).collect();
+    let names = names.iter().filter(|name| !is_temporary(name));
+    let names: Vec<&str> = names.filter_map(|name| name.to_str()).collect();
     let mut prefixes: Vec<PathBuf> = Vec::new();
     for name in &names {
         let prefix = match name.strip_suffix(".index") {
@@ -207,7 +213,7 @@ fn in_folder(files: Files<'_>, folder: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 /// The step at the end of a prefix: `model.ckpt-100` has 100.
-fn step_of(prefix: &str) -> Option<u64> {
+pub(crate) fn step_of(prefix: &str) -> Option<u64> {
     let prefix = prefix.strip_suffix(".safetensors").unwrap_or(prefix);
     let prefix = match prefix.split_once("-?????-of-") {
         Some((front, _)) => front,

@@ -59,7 +59,7 @@ impl Default for ManagerOptions {
 /// ```
 /// use trainspec::State;
 /// use trainspec::saver::{CheckpointManager, ManagerOptions, Records};
-/// use trainspec_compiler::ir::Tensor;
+/// use trainspec::Tensor;
 ///
 /// # let folder = std::env::temp_dir().join(format!("trainspec-doc-manager-{}", std::process::id()));
 /// let mut state: State = [("w".to_owned(), Tensor::scalar(2.0_f32))].into_iter().collect();

@@ -15,6 +15,7 @@ mod manager;
 mod options;
 mod records;
 mod restore;
+mod resume;
 mod retention;
 mod tensors;
 mod var_list;
@@ -31,7 +32,8 @@ use trainspec_formats::storage::{self, Storage};
 
 pub(crate) use background::BackgroundSaver;
 pub use checkpoint::{Checkpoint, CheckpointOptions, RestoreStatus};
-pub use init_from_checkpoint::init_from_checkpoint;
+pub use init_from_checkpoint::{init_from_checkpoint, init_from_checkpoint_in};
+pub(crate) use latest::step_of;
 pub use latest::{NewestCheckpoint, Skipped};
 pub use manager::{CheckpointManager, ManagerOptions, ManagerRestored};
 pub use options::{Format, SaverOptions};
@@ -40,10 +42,12 @@ pub use restore::{
     Assignment, ChangedType, MissingKey, RestoreOptions, RestorePlan, Restored, Strictness,
     restore, restore_in,
 };
+pub(crate) use resume::{HELD_RECORD, records_in, restore_run_in};
 pub use retention::{ManagerRetention, Retained, SaverRetention};
 pub use var_list::VarList;
+pub(crate) use var_list::is_scratch;
 pub use vocabulary::{Backup, VocabInfo, Vocabulary};
-pub use warm_start::{WarmStart, WarmStartNames, WarmStarted, warm_start};
+pub use warm_start::{WarmStart, WarmStartNames, warm_start, warm_start_in};
 
 use crate::{Code, Error, State};
 use files::{Files, Named, StateTimes, folder_of};
@@ -66,7 +70,7 @@ pub type SharedClock = Arc<dyn Clock + Send + Sync>;
 /// ```
 /// use trainspec::State;
 /// use trainspec::saver::{Records, Saver, SaverOptions};
-/// use trainspec_compiler::ir::Tensor;
+/// use trainspec::Tensor;
 ///
 /// # let folder = std::env::temp_dir().join(format!("trainspec-doc-saver-{}", std::process::id()));
 /// # std::fs::create_dir_all(&folder).unwrap();
@@ -103,6 +107,17 @@ impl Saver {
     /// A saver into another storage.
     pub fn new_in(storage: &Arc<dyn Storage>, options: SaverOptions) -> Result<Saver, Error> {
         let mut saver = Saver::new(options)?;
+        saver.storage = storage.clone();
+        Ok(saver)
+    }
+
+    /// A saver into another storage, with another clock.
+    pub fn with_clock_in(
+        storage: &Arc<dyn Storage>,
+        options: SaverOptions,
+        clock: SharedClock,
+    ) -> Result<Saver, Error> {
+        let mut saver = Saver::with_clock(options, clock)?;
         saver.storage = storage.clone();
         Ok(saver)
     }

@@ -24,7 +24,7 @@ pub enum Format {
     V2,
     /// Sorted string tables (`SaverDef.V1`).
     V1,
-    /// One file of Hugging Face's library, without checksums.
+    /// One file of Hugging Face's library, with a checksum in its metadata.
     Safetensors,
 }
 

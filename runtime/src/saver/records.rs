@@ -40,6 +40,11 @@ impl Records {
         self.entries.insert(name.into(), text.into())
     }
 
+    /// Removes a record; returns what it was.
+    pub fn remove(&mut self, name: &str) -> Option<String> {
+        self.entries.remove(name)
+    }
+
     /// The text of a record.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.entries.get(name).map(String::as_str)

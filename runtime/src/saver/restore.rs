@@ -12,6 +12,7 @@ use trainspec_compiler::ir::graph::Type;
 use trainspec_formats::checkpoint::CheckpointReader;
 use trainspec_formats::checkpoint::object::{OBJECT_GRAPH_KEY, VARIABLE_VALUE, value_key};
 use trainspec_formats::storage::Storage;
+use trainspec_formats::tensor::DType as FileType;
 
 use crate::saver::files::{self, Files};
 use crate::saver::records::{RECORDS_KEY, Records};
@@ -124,7 +125,7 @@ pub struct ChangedType {
 /// ```
 /// use trainspec::State;
 /// use trainspec::saver::{Records, RestoreOptions, RestorePlan, Saver, SaverOptions};
-/// use trainspec_compiler::ir::Tensor;
+/// use trainspec::Tensor;
 ///
 /// # let folder = std::env::temp_dir().join(format!("trainspec-doc-plan-{}", std::process::id()));
 /// # std::fs::create_dir_all(&folder).unwrap();
@@ -196,18 +197,7 @@ impl RestorePlan {
                 true => count(shape) == Some(value.data().len()),
                 false => shape == value.shape(),
             };
-            match dtype == file_type(value.dtype()) && same_shape {
-                true => plan.restored.push(Assignment {
-                    variable,
-                    key: key.to_owned(),
-                }),
-                false => plan.changed.push(ChangedType {
-                    variable,
-                    key: key.to_owned(),
-                    here: value.ty().to_string(),
-                    stored: type_text(dtype, shape),
-                }),
-            }
+            plan.add(&variable, key, value.ty(), (dtype, shape), same_shape);
         }
         if options.averages && averages == 0 {
             return Err(Error::new(
@@ -216,25 +206,80 @@ impl RestorePlan {
             )
             .help("restore it without `averages`"));
         }
-        let restored = plan.restored.iter().map(|one| one.key.as_str());
+        plan.finish(keys.all, missing);
+        Ok(plan)
+    }
+
+    /// The plan for pairs of a key and a variable. A vocabulary changes the shape of a `remapped` variable, so that it is not compared.
+    pub(super) fn of_pairs(
+        state: &State,
+        path: &Path,
+        reader: &CheckpointReader,
+        pairs: &[(String, String)],
+        remapped: impl Fn(&str) -> bool,
+    ) -> RestorePlan {
+        let mut plan = RestorePlan {
+            path: path.to_owned(),
+            ..RestorePlan::default()
+        };
+        let mut missing = Vec::new();
+        for (key, variable) in pairs {
+            let value = state.get(variable).expect("the pairs name variables");
+            let Some((dtype, shape)) = reader.entry(key) else {
+                missing.push((variable.clone(), key.clone()));
+                continue;
+            };
+            let same_shape = shape == value.shape() || remapped(variable);
+            plan.add(variable, key, value.ty(), (dtype, shape), same_shape);
+        }
+        let is_internal = |name: &str| name == RECORDS_KEY || name == OBJECT_GRAPH_KEY;
+        let names = reader.names().into_iter();
+        let names = names.filter(|name| !is_internal(name)).map(str::to_owned);
+        plan.finish(names.collect(), missing);
+        plan
+    }
+
+    /// Adds a variable whose key is in the checkpoint.
+    fn add(
+        &mut self,
+        variable: &str,
+        key: &str,
+        here: Type,
+        (dtype, shape): (FileType, &[usize]),
+        same_shape: bool,
+    ) {
+        let (variable, key) = (variable.to_owned(), key.to_owned());
+        match dtype == file_type(here.dtype) && same_shape {
+            true => self.restored.push(Assignment { variable, key }),
+            false => self.changed.push(ChangedType {
+                variable,
+                key,
+                here: here.to_string(),
+                stored: type_text(dtype, shape),
+            }),
+        }
+    }
+
+    /// Adds the keys that no variable takes, and the variables that are missing, with the nearest of those.
+    fn finish(&mut self, keys: Vec<String>, missing: Vec<(String, String)>) {
+        let restored = self.restored.iter().map(|one| one.key.as_str());
         let used: BTreeSet<&str> = restored
-            .chain(plan.changed.iter().map(|one| one.key.as_str()))
+            .chain(self.changed.iter().map(|one| one.key.as_str()))
             .collect();
-        let unused = keys.all.iter().filter(|key| !used.contains(key.as_str()));
-        plan.left_over = unused.cloned().collect();
+        let unused = keys.into_iter().filter(|key| !used.contains(key.as_str()));
+        self.left_over = unused.collect();
         for (i, (variable, key)) in missing.into_iter().enumerate() {
-            let candidates = plan.left_over.iter().map(String::as_str);
+            let candidates = self.left_over.iter().map(String::as_str);
             let near = (i < MAX_SUGGESTIONS)
                 .then(|| nearest(&key, candidates))
                 .flatten()
                 .map(str::to_owned);
-            plan.missing.push(MissingKey {
+            self.missing.push(MissingKey {
                 variable,
                 key,
                 nearest: near,
             });
         }
-        Ok(plan)
     }
 
     /// Whether every variable is restored. Keys may be left over.
@@ -245,6 +290,11 @@ impl RestorePlan {
     /// Everything that keeps a strict restore from being done, as one error: [`Code::NotFound`] if something is missing, else
     /// [`Code::InvalidArgument`].
     pub fn require_complete(&self) -> Result<(), Error> {
+        self.require("restore it partially to keep the values of what does not fit, or name variables by `var_list`")
+    }
+
+    /// As [`RestorePlan::require_complete`], with other help.
+    pub(super) fn require(&self, help: &str) -> Result<(), Error> {
         if self.is_complete() {
             return Ok(());
         }
@@ -264,9 +314,7 @@ impl RestorePlan {
         for one in &self.changed {
             message.push_str(&format!("\n  {one}"));
         }
-        Err(Error::new(code, message).help(
-            "restore it partially to keep the values of what does not fit, or name variables by `var_list`",
-        ))
+        Err(Error::new(code, message).help(help))
     }
 
     /// Reads all values of the plan and then sets them; if one cannot be read, the state stays as it was.
@@ -293,7 +341,7 @@ impl RestorePlan {
 /// ```
 /// use trainspec::State;
 /// use trainspec::saver::{Records, RestoreOptions, Saver, SaverOptions, restore};
-/// use trainspec_compiler::ir::Tensor;
+/// use trainspec::Tensor;
 ///
 /// # let folder = std::env::temp_dir().join(format!("trainspec-doc-restored-{}", std::process::id()));
 /// # std::fs::create_dir_all(&folder).unwrap();

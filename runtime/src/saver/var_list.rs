@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use trainspec_compiler::check::matches;
 use trainspec_formats::checkpoint::object::OBJECT_GRAPH_KEY;
 
 use crate::saver::records::RECORDS_KEY;
@@ -22,6 +23,8 @@ pub enum VarList {
     /// All of the state but scratch values, whose names begin with `#`.
     #[default]
     All,
+    /// Those that one of some patterns matches (`dense/*`, `**/kernel`).
+    Matching(Vec<String>),
     /// Those of these names.
     Names(Vec<String>),
     /// From the name in the checkpoint to the variable.
@@ -29,7 +32,7 @@ pub enum VarList {
 }
 
 /// Whether a name of the state is a scratch value, which no checkpoint holds.
-pub(super) fn is_scratch(name: &str) -> bool {
+pub(crate) fn is_scratch(name: &str) -> bool {
     name.starts_with('#')
 }
 
@@ -42,11 +45,16 @@ impl VarList {
                 let names = state.names().iter().filter(|name| !is_scratch(name));
                 names.map(|name| (name.clone(), name.clone())).collect()
             }
+            VarList::Matching(patterns) => {
+                let names = state.names().iter().filter(|name| !is_scratch(name));
+                let names = names.filter(|name| patterns.iter().any(|one| matches(one, name)));
+                names.map(|name| (name.clone(), name.clone())).collect()
+            }
             VarList::Names(names) => names.iter().map(|n| (n.clone(), n.clone())).collect(),
             VarList::Map(map) => map.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
         };
         for (key, variable) in &mut pairs {
-            if *self != VarList::All {
+            if let VarList::Names(_) | VarList::Map(_) = self {
                 // As TensorFlow calls the output of a variable.
                 for name in [&mut *key, &mut *variable] {
                     if let Some(bare) = name.strip_suffix(":0") {

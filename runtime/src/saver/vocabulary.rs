@@ -92,6 +92,7 @@ impl VocabInfo {
     /// The value of a variable: the rows or columns of `old` by word, those of new words from the backup.
     pub(super) fn remap(
         &self,
+        files: Files<'_>,
         variable: &str,
         now: &Tensor,
         old: &Tensor,
@@ -140,7 +141,7 @@ impl VocabInfo {
                 old.ty()
             ));
         }
-        let origin = self.origins(variable, old_words)?;
+        let origin = self.origins(files, variable, old_words)?;
         let backup = match self.backup_initializer {
             Backup::Constant(number) if now.dtype().is_float() => {
                 let numbers = std::iter::repeat_n(number, now.data().len());
@@ -168,9 +169,14 @@ impl VocabInfo {
     }
 
     /// For each row or column of the variable the one in the checkpoint; `None` takes the backup.
-    fn origins(&self, variable: &str, old_words: usize) -> Result<Vec<Option<usize>>, Error> {
-        let new = words(&self.new_vocab)?;
-        let old = words(&self.old_vocab)?;
+    fn origins(
+        &self,
+        files: Files<'_>,
+        variable: &str,
+        old_words: usize,
+    ) -> Result<Vec<Option<usize>>, Error> {
+        let new = words(files, &self.new_vocab)?;
+        let old = words(files, &self.old_vocab)?;
         let wrong = |cause: String| {
             Error::new(
                 Code::InvalidArgument,
@@ -216,11 +222,11 @@ impl VocabInfo {
 }
 
 /// The words of a vocabulary.
-fn words(vocabulary: &Vocabulary) -> Result<Vec<Cow<'_, [u8]>>, Error> {
+fn words<'v>(files: Files<'_>, vocabulary: &'v Vocabulary) -> Result<Vec<Cow<'v, [u8]>>, Error> {
     match vocabulary {
         Vocabulary::Words(words) => Ok(words.iter().map(|w| Cow::Borrowed(w.as_bytes())).collect()),
         Vocabulary::File(path) => {
-            let bytes = Files::local().read(path)?;
+            let bytes = files.read(path)?;
             let mut lines: Vec<Cow<'_, [u8]>> = bytes
                 .split(|byte| *byte == b'\n')
                 .map(|line| Cow::Owned(line.strip_suffix(b"\r").unwrap_or(line).to_vec()))

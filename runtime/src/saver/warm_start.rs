@@ -1,15 +1,16 @@
 //! `warm_start`: initial values from a checkpoint of another training, with changed names and vocabularies.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 use regex_lite::Regex;
 use trainspec_compiler::ir::Tensor;
 use trainspec_compiler::ir::graph::Type;
+use trainspec_formats::storage::Storage;
 
+use crate::saver::RestorePlan;
 use crate::saver::files::Files;
-use crate::saver::init_from_checkpoint::{assign, not_found};
 use crate::saver::tensors;
 use crate::saver::var_list::is_scratch;
 use crate::saver::vocabulary::VocabInfo;
@@ -62,42 +63,15 @@ pub struct WarmStart {
     pub var_name_to_prev_var_name: BTreeMap<String, String>,
 }
 
-/// What was warm-started.
-///
-/// ```
-/// use trainspec::saver::WarmStarted;
-///
-/// let warm = WarmStarted { variables: vec![("w".to_owned(), "old/w".to_owned())] };
-/// assert_eq!(warm.to_string(), "warm-started 1 variables\n  w from old/w");
-/// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct WarmStarted {
-    /// Each variable with its name in the checkpoint, in the order of the state.
-    pub variables: Vec<(String, String)>,
-}
-
-impl fmt::Display for WarmStarted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "warm-started {} variables", self.variables.len())?;
-        for (variable, key) in &self.variables {
-            match variable == key {
-                true => write!(f, "\n  {variable}")?,
-                false => write!(f, "\n  {variable} from {key}")?,
-            }
-        }
-        Ok(())
-    }
-}
-
 /// Sets variables of an initial state to values of a checkpoint, a prefix or the newest of a folder (`tf.compat.v1.train.warm_start`).
 ///
-/// Every variable that is selected must be in the checkpoint, and every name of the settings must be used. If it fails, the state is as
-/// it was.
+/// Every variable that is selected must be in the checkpoint, and every name of the settings must be used; an error lists all that are not.
+/// If it fails, the state is as it was. Returns which variable took which value.
 ///
 /// ```
 /// use trainspec::State;
 /// use trainspec::saver::{Records, Saver, SaverOptions, VocabInfo, Vocabulary, WarmStart, warm_start};
-/// use trainspec_compiler::ir::Tensor;
+/// use trainspec::Tensor;
 ///
 /// # let folder = std::env::temp_dir().join(format!("trainspec-doc-warm-{}", std::process::id()));
 /// # std::fs::create_dir_all(&folder).unwrap();
@@ -121,59 +95,63 @@ pub fn warm_start(
     trainable: &[String],
     path: &Path,
     settings: &WarmStart,
-) -> Result<WarmStarted, Error> {
-    let reader = Files::local().open(path)?;
+) -> Result<RestorePlan, Error> {
+    warm_start_in(Files::local().0, state, trainable, path, settings)
+}
+
+/// As [`warm_start`], from a checkpoint and vocabularies in another storage.
+pub fn warm_start_in(
+    storage: &Arc<dyn Storage>,
+    state: &mut State,
+    trainable: &[String],
+    path: &Path,
+    settings: &WarmStart,
+) -> Result<RestorePlan, Error> {
+    let files = Files(storage);
+    let reader = files.open(path)?;
     let only_vocabularies = settings.vars_to_warm_start.is_none();
-    let mut warm = WarmStarted::default();
-    let mut unchanged: Vec<(String, String)> = Vec::new();
-    let mut remapped: Vec<(usize, Tensor)> = Vec::new();
+    let mut pairs: Vec<(String, String)> = Vec::new();
     let mut selected = BTreeSet::new();
     for variable in settings.vars_to_warm_start.select(state, trainable)? {
         selected.insert(variable.clone());
         let previous = settings.var_name_to_prev_var_name.get(&variable);
         let key = previous.unwrap_or(&variable).clone();
-        let info = settings.var_name_to_vocab_info.get(&variable);
-        if info.is_none() && only_vocabularies {
-            continue;
+        if settings.var_name_to_vocab_info.contains_key(&variable) || !only_vocabularies {
+            pairs.push((key, variable));
         }
-        let Some((dtype, shape)) = reader.entry(&key) else {
-            let cause = format!(
-                "`{variable}` cannot be warm-started: {} has no tensor `{key}`",
-                path.display()
-            );
-            return Err(not_found(&reader, cause, &key));
-        };
-        match info {
-            None => unchanged.push((key.clone(), variable.clone())),
-            Some(info) => {
-                let now = state.get(&variable).expect("a selected name is one");
-                if dtype != tensors::file_type(now.dtype()) {
-                    return Err(Error::new(
-                        Code::InvalidArgument,
-                        format!(
-                            "the variable `{variable}` is {}, and the tensor `{key}` of the checkpoint {}",
-                            now.ty(),
-                            tensors::type_text(dtype, shape)
-                        ),
-                    ));
-                }
-                let ty = Type::new(now.dtype(), shape);
-                let old = tensors::read(&reader, &[(&key, ty)])?.remove(0);
-                let index = state.index_of(&variable).expect("a selected name is one");
-                remapped.push((index, info.remap(&variable, now, &old)?));
-            }
-        }
-        warm.variables.push((variable, key));
     }
     let names = settings.var_name_to_prev_var_name.keys();
     unused("var_name_to_prev_var_name", names, &selected)?;
     let names = settings.var_name_to_vocab_info.keys();
     unused("var_name_to_vocab_info", names, &selected)?;
-    assign(state, &reader, &unchanged)?;
+    let infos = &settings.var_name_to_vocab_info;
+    let plan = RestorePlan::of_pairs(state, path, &reader, &pairs, |variable| {
+        infos.contains_key(variable)
+    });
+    plan.require(
+        "say by `vars_to_warm_start` which variables are taken, by `var_name_to_prev_var_name` what they are called there",
+    )?;
+    let mut same = plan.clone();
+    let mut remapped: Vec<(usize, Tensor)> = Vec::new();
+    for one in &plan.restored {
+        let Some(info) = infos.get(&one.variable) else {
+            continue;
+        };
+        let index = state
+            .index_of(&one.variable)
+            .expect("the plan names variables");
+        let now = &state.values()[index];
+        let (_, shape) = reader.entry(&one.key).expect("the plan names keys");
+        let ty = Type::new(now.dtype(), shape);
+        let old = tensors::read(&reader, &[(&one.key, ty)])?.remove(0);
+        remapped.push((index, info.remap(files, &one.variable, now, &old)?));
+        same.restored.retain(|other| other != one);
+    }
+    same.run(state, &reader)?;
     for (index, value) in remapped {
         state.set(index, value);
     }
-    Ok(warm)
+    Ok(plan)
 }
 
 impl WarmStartNames {

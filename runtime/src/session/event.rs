@@ -6,9 +6,28 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use trainspec_compiler::diag::Diagnostic;
 use trainspec_compiler::ir::Tensor;
 
+use crate::saver::RestorePlan;
 use crate::session::Mean;
 
 /// Receives the events of a run (the observer pattern).
+///
+/// ```
+/// use trainspec::{Event, Observer};
+///
+/// /// Counts the checkpoints of a run. A closure `|event: &Event| ...` is an observer too.
+/// #[derive(Default)]
+/// struct Saves(u64);
+///
+/// impl Observer for Saves {
+///     fn event(&mut self, event: &Event) {
+///         self.0 += u64::from(matches!(event, Event::Saved { .. }));
+///     }
+/// }
+///
+/// let mut saves = Saves::default();
+/// saves.event(&Event::Saved { step: 10, path: "model.ckpt-10".into() });
+/// assert_eq!(saves.0, 1);
+/// ```
 pub trait Observer {
     /// Called for each event, in order.
     fn event(&mut self, event: &Event);
@@ -50,6 +69,26 @@ impl EventQueue {
         self.queue().end.clone()
     }
 
+    /// The value of a metric in the evaluation of a step, if that was just made.
+    pub(crate) fn evaluated(&self, eval: Option<&str>, metric: &str, at: u64) -> Option<f64> {
+        self.queue()
+            .events
+            .iter()
+            .rev()
+            .find_map(|event| match event {
+                Event::Evaluated {
+                    name,
+                    step,
+                    metrics,
+                    ..
+                } if name.as_deref() == eval && *step == at => {
+                    let mut metrics = metrics.iter();
+                    metrics.find(|(n, _)| n == metric).map(|(_, m)| m.value())
+                }
+                _ => None,
+            })
+    }
+
     /// Takes the events.
     pub(crate) fn take(&self) -> Vec<Event> {
         std::mem::take(&mut self.queue().events)
@@ -57,6 +96,19 @@ impl EventQueue {
 }
 
 /// An event of a run.
+///
+/// ```
+/// use trainspec::Event;
+///
+/// fn show(event: &Event) {
+///     match event {
+///         Event::Step { step, values, .. } => println!("{step}: {values:?}"),
+///         Event::Saved { path, .. } => println!("saved {}", path.display()),
+///         _ => {}
+///     }
+/// }
+/// # show(&Event::Note("a note".to_owned()));
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// The spec is checked and the data is open.
@@ -72,7 +124,7 @@ pub enum Event {
     },
     /// A warning about the spec.
     Warning(Diagnostic),
-    /// A part of the spec that is not implemented yet.
+    /// Something that a user should know.
     Note(String),
     /// A program was specialised for new sizes of named dimensions: the first batch, or a last one that is smaller.
     Specialised(Specialisation),
@@ -95,6 +147,15 @@ pub enum Event {
         step: u64,
         /// The means over all batches.
         metrics: Vec<(String, Mean)>,
+    },
+    /// Initial values were taken from the checkpoint of another training.
+    WarmStarted(RestorePlan),
+    /// The values of `final_ops`, from the state at the end.
+    Final {
+        /// After how many steps.
+        step: u64,
+        /// The values, by name.
+        values: Vec<(String, Reading)>,
     },
     /// The run goes on from a checkpoint.
     Resumed {
@@ -126,6 +187,13 @@ pub enum Event {
 }
 
 /// The size of a data set.
+///
+/// ```
+/// use trainspec::session::DataSize;
+///
+/// let size = DataSize { name: "iris".to_owned(), records: Some(150), batch: Some(32) };
+/// assert_eq!(size.records.unwrap().div_ceil(size.batch.unwrap()), 5);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataSize {
     /// The name.
@@ -137,6 +205,13 @@ pub struct DataSize {
 }
 
 /// A value that is shown.
+///
+/// ```
+/// use trainspec::session::{Mean, Reading};
+///
+/// let accuracy = Reading::Mean(Mean { sum: 9.0, count: 10.0, is_bool: true });
+/// assert!(matches!(accuracy, Reading::Mean(mean) if mean.value() == 0.9));
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reading {
     /// A floating-point number.
@@ -148,6 +223,10 @@ pub enum Reading {
 }
 
 /// Why a training is over.
+///
+/// ```
+/// assert_eq!(trainspec::End::Data.name(), "end-of-data");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
     /// The requested number of steps is done.
@@ -158,6 +237,10 @@ pub enum End {
     Data,
     /// The stop token was set.
     Stopped,
+    /// A metric has not improved for as many evaluations as its `early_stop` hook waits.
+    NoImprovement(String),
+    /// A hook that the program registers asked to stop.
+    Hook(String),
     /// A value is NaN or infinite, and its `nan` hook stops the run without an error.
     NotFinite(String),
 }
@@ -170,12 +253,28 @@ impl End {
             End::Epochs => "epochs",
             End::Data => "end-of-data",
             End::Stopped => "stopped",
+            End::NoImprovement(_) => "no-improvement",
+            End::Hook(_) => "hook",
             End::NotFinite(_) => "not-finite",
         }
     }
 }
 
 /// A program specialised for one binding of the named dimensions.
+///
+/// ```
+/// use trainspec::{InputView, Options, Session};
+///
+/// let text = "spec line;
+///     model (x: f32[batch]) { param a: f32 = ones(); loss mean(a * x); }
+///     train { optimizer gradient_descent(0.5); }";
+/// let spec = trainspec::check("line", text)?;
+/// let mut session = Session::new(&spec, &Options::default())?;
+/// session.run("train_op", &[("x", InputView::new(&[2], &[1.0_f32, 3.0]))])?;
+/// let specialised = session.specialised();
+/// assert_eq!(specialised[0].sizes["batch"], 2);
+/// # Ok::<(), trainspec::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Specialisation {
     /// Whether it is a step of training, not an evaluation.

@@ -4,15 +4,31 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use trainspec_compiler::Fetch;
 use trainspec_compiler::ir::Tensor;
+use trainspec_compiler::typed::Spec;
 
 use crate::program::Fetched;
-use crate::session::Session;
+use crate::session::{RunOptions, Session};
 use crate::{Code, Error, State};
 
 /// The name of the training step among fetches.
 pub const TRAIN_OP: &str = "train_op";
 
 /// Something that a run does or gives.
+///
+/// ```
+/// use trainspec::session::Target;
+/// use trainspec::{Options, Session};
+///
+/// let text = "spec line;
+///     model (x: f32[batch]) { param a: f32 = ones(); loss mean(a * x); }
+///     train { optimizer gradient_descent(0.5); }";
+/// let spec = trainspec::check("line", text)?;
+/// let session = Session::new(&spec, &Options::default())?;
+/// assert_eq!(Target::named(&session, "train_op")?, Target::TrainOp);
+/// assert_eq!(Target::named(&session, "a")?, Target::Variable("a".to_owned()));
+/// assert!(Target::named(&session, "lost").is_err());
+/// # Ok::<(), trainspec::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
     /// The training step itself: it gives nothing.
@@ -24,12 +40,22 @@ pub enum Target {
 }
 
 /// What a run is asked for, put together from all who ask.
+///
+/// ```
+/// use trainspec::session::{Request, Target};
+///
+/// let mut request = Request::default();
+/// request.add(&Target::TrainOp);
+/// assert!(request.train);
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Request {
     /// Whether the training step is run.
     pub train: bool,
     /// The values that are computed.
     pub values: BTreeSet<Fetch>,
+    /// What is asked of the run itself.
+    pub options: RunOptions,
 }
 
 impl Request {
@@ -47,20 +73,25 @@ impl Target {
     /// What a name stands for: `train_op`, a result of the model or a schedule (`loss`, or in full `loss/loss`, `gradient/loss/w`), or a
     /// variable.
     pub fn named(session: &Session, name: &str) -> Result<Target, Error> {
+        Target::find(session.spec(), session.state().names(), name)
+    }
+
+    /// As [`Target::named`], with the names of the state.
+    pub(crate) fn find(spec: &Spec, state: &[String], name: &str) -> Result<Target, Error> {
         if name == TRAIN_OP {
             return Ok(Target::TrainOp);
         }
-        if let Some(fetch) = Fetch::find(session.spec(), name) {
+        if let Some(fetch) = Fetch::find(spec, name) {
             return Ok(Target::Value(fetch));
         }
-        if session.state().get(name).is_some() {
+        if state.iter().any(|known| known == name) {
             return Ok(Target::Variable(name.to_owned()));
         }
         if let Ok(fetch) = name.parse::<Fetch>() {
             return Ok(Target::Value(fetch));
         }
         let message = format!("there is nothing to fetch that is called `{name}`");
-        let known = known_names(session);
+        let known = known_names(spec, state);
         let help = match trainspec_compiler::diag::nearest(name, known.iter().map(String::as_str)) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("there are {}", known.join(", ")),
@@ -86,8 +117,7 @@ impl Target {
 }
 
 /// All names that can be fetched without a prefix.
-fn known_names(session: &Session) -> Vec<String> {
-    let spec = session.spec();
+fn known_names(spec: &Spec, state: &[String]) -> Vec<String> {
     let mut names = vec![TRAIN_OP.to_owned()];
     for mode in spec.model.iter().map(|m| &m.train) {
         let lists = [&mode.losses, &mode.metrics, &mode.outputs, &mode.lets];
@@ -95,7 +125,7 @@ fn known_names(session: &Session) -> Vec<String> {
     }
     let schedules = spec.train.iter().flat_map(|t| &t.schedules);
     names.extend(schedules.map(|(name, _)| name.clone()));
-    let variables = session.state().names().iter();
+    let variables = state.iter();
     names.extend(variables.filter(|name| !name.starts_with('#')).cloned());
     names
 }

@@ -6,6 +6,14 @@ use trainspec_compiler::ir::{DType, Tensor, TensorType};
 use crate::program::Fetched;
 
 /// A sum and a count, so that a short last batch is weighted by its number of elements.
+///
+/// ```
+/// use trainspec::session::Mean;
+///
+/// let mut accuracy = Mean { sum: 30.0, count: 32.0, is_bool: true };
+/// accuracy.add(Mean { sum: 2.0, count: 8.0, is_bool: true });
+/// assert_eq!(accuracy.value(), 0.8);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Mean {
     /// The sum of all elements; bools count as 0 and 1.

@@ -1,19 +1,29 @@
 //! Sessions (`tf.Session`): a checked spec, its state, and the compiled steps, evaluations and predictions that run over it.
 
+mod accumulate;
 mod binding;
 mod event;
 mod fetches;
 mod mean;
 mod micro_batches;
+mod not_finite;
 mod programs;
+mod run_options;
+mod timeline;
 mod timer;
+mod trace;
+mod tree_sum;
 
 pub(crate) use binding::bind;
 pub(crate) use event::EventQueue;
 pub use event::{DataSize, End, Event, Observer, Reading, Specialisation};
 pub use fetches::{FetchShape, Request, TRAIN_OP, Target};
 pub use mean::Mean;
+pub use run_options::{RunMetadata, RunOptions, TraceLevel};
+pub use timeline::Timeline;
+pub(crate) use timeline::run_metadata;
 pub(crate) use timer::{Progress, Timer};
+pub use trace::{TracedKernel, TracedProgram, TracedSpan};
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -21,20 +31,35 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trainspec_compiler::diag::{self, Diagnostic};
-use trainspec_compiler::ir::Tensor;
 use trainspec_compiler::ir::plan::Program;
-use trainspec_compiler::typed::{Model, Spec, Train};
+use trainspec_compiler::ir::{Tensor, TensorType};
+use trainspec_compiler::typed::{Model, Role, Spec, Train};
 use trainspec_compiler::{Fetch, PipelineOptions, ProgramKind, Trainable};
+use trainspec_formats::storage::{self, Storage};
 
 use crate::data::Position;
 use crate::program::{Engine, FeedDict, Feeds, Fetched};
-use crate::saver::Records;
-use crate::{Code, Error, State, StopToken};
+use crate::registry::Registry;
+use crate::saver::{Records, RestorePlan};
+use crate::{Code, Error, State, StopToken, warm_start};
+use accumulate::Accumulation;
 use binding::BindingCache;
-use micro_batches::MicroBatchMean;
 use programs::Programs;
+use trace::Tracer;
 
 /// The options of a run: what is given besides its spec.
+///
+/// ```
+/// use trainspec::{Engine, Options};
+///
+/// let options = Options {
+///     seed: Some(7),
+///     dir: Some("runs/iris".into()),
+///     engine: Engine::compiled(2),
+///     ..Options::default()
+/// };
+/// # let _ = options;
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Another seed than that of the spec.
@@ -47,12 +72,18 @@ pub struct Options {
     pub pipeline: PipelineOptions,
     /// The engine that runs the programs.
     pub engine: Engine,
-    /// The folder of the run, instead of that of the `checkpoint` hook.
+    /// The folder of the run, instead of that of the `checkpoint` hook. A spec without such a hook is saved there at the default interval.
     pub dir: Option<PathBuf>,
+    /// The steps between two saves, instead of the interval of the `checkpoint` hook.
+    pub save_every: Option<u64>,
+    /// The checkpoint of the warm start: instead of that of the spec, or of all trainable variables where the spec has none.
+    pub warm_start: Option<PathBuf>,
     /// Whether a run that is in the folder already is moved aside, and not resumed.
     pub fresh: bool,
     /// Ends the run after the current step.
     pub stop: StopToken,
+    /// The hooks and feeds that the program registers for the spec.
+    pub registry: Registry,
 }
 
 /// A spec in training: its state, and its programs, specialised for the sizes of named dimensions.
@@ -61,14 +92,13 @@ pub struct Options {
 /// use ndarray::array;
 /// use trainspec::program::InputView;
 /// use trainspec::session::{Options, Session};
-/// use trainspec_compiler::{Compilation, source::NoFiles};
 ///
 /// let text = "
 ///     spec line;
 ///     model (x: f32[batch], y: f32[batch]) { param a: f32 = zeros(); loss mean(square(a * x - y)); }
 ///     train { optimizer gradient_descent(0.1); }
 /// ";
-/// let spec = Compilation::check("line", text, &NoFiles, &Default::default()).spec.unwrap();
+/// let spec = trainspec::check("line", text)?;
 /// let mut session = Session::new(&spec, &Options::default())?;
 /// let (x, y) = (array![1.0_f32, 2.0], array![2.0_f32, 4.0]);
 /// let feeds = [("x", InputView::from(&x)), ("y", InputView::from(&y))];
@@ -92,19 +122,146 @@ pub struct Session {
     predictions: Programs,
     step_binding: BindingCache,
     evaluation_binding: BindingCache,
-    /// The results of an update of several micro-batches.
-    mean: MicroBatchMean,
+    accumulation: Accumulation,
+    /// Ends an update between two of its micro-batches.
+    stop: StopToken,
     last: LastRun,
+    tracer: Tracer,
     status: Status,
     /// What a resumed run needs besides the state, by name: the input position, the state of hooks.
     records: Records,
+    initial: InitialValues,
+}
+
+/// Where initial values come from.
+#[derive(Debug)]
+struct InitialValues {
+    options: Options,
+    storage: Arc<dyn Storage>,
+    warm_started: Option<RestorePlan>,
+}
+
+impl InitialValues {
+    fn new(options: &Options, storage: Arc<dyn Storage>) -> InitialValues {
+        InitialValues {
+            options: options.clone(),
+            storage,
+            warm_started: None,
+        }
+    }
+
+    /// The state before the first step: what the initializers give, and what a warm start takes from a checkpoint.
+    fn values(&mut self, spec: &Arc<Spec>) -> Result<State, Error> {
+        let train = the_train(spec)?;
+        the_model(spec)?;
+        let options = &self.options;
+        let seed = options.seed.unwrap_or(train.seed);
+        let trainable = Trainable::from(spec.clone());
+        let mut state = State::initial(&trainable, seed, &options.pipeline, &options.engine)?;
+        self.warm_started = warm_start::warm_start(&self.storage, spec, options, &mut state)?;
+        Ok(state)
+    }
 }
 
 impl Session {
-    /// A session with the initial values of its state.
+    /// A session with the initial values of its state. Those that `warm_start` takes from a checkpoint are read from the file system.
     pub fn new(spec: &Arc<Spec>, options: &Options) -> Result<Session, Error> {
+        Session::new_in(spec, options, storage::local())
+    }
+
+    /// As [`Session::new`], with the storage of the checkpoint of a warm start.
+    pub(crate) fn new_in(
+        spec: &Arc<Spec>,
+        options: &Options,
+        storage: Arc<dyn Storage>,
+    ) -> Result<Session, Error> {
+        let mut initial = InitialValues::new(options, storage);
+        let state = initial.values(spec)?;
+        Session::with_state(spec, initial, state)
+    }
+
+    /// A session whose variables have no values yet: [`Session::initialize`] or a restore assigns them, and until then a run is an error.
+    ///
+    /// ```
+    /// use trainspec::session::{Options, Session};
+    ///
+    /// let text = "
+    ///     spec line;
+    ///     model (x: f32[batch]) { param a: f32 = ones(); loss mean(a * x); }
+    ///     train { optimizer gradient_descent(0.1); }
+    /// ";
+    /// let spec = trainspec::check("line", text)?;
+    /// let mut session = Session::uninitialized(&spec, &Options::default())?;
+    /// assert_eq!(session.state().uninitialized_names(), ["a", "global_step"]);
+    /// session.initialize()?;
+    /// assert_eq!(session.state().get("a").unwrap().to_f64s(), [1.0]);
+    /// # Ok::<(), trainspec::Error>(())
+    /// ```
+    pub fn uninitialized(spec: &Arc<Spec>, options: &Options) -> Result<Session, Error> {
+        Session::uninitialized_in(spec, options, storage::local())
+    }
+
+    /// As [`Session::uninitialized`], with the storage of the checkpoint of a warm start.
+    pub(crate) fn uninitialized_in(
+        spec: &Arc<Spec>,
+        options: &Options,
+        storage: Arc<dyn Storage>,
+    ) -> Result<Session, Error> {
+        let state = State::uninitialized(&Trainable::from(spec.clone()))?;
+        Session::with_state(spec, InitialValues::new(options, storage), state)
+    }
+
+    /// Assigns the initial value to every variable, slot and scalar (`global_variables_initializer`), and those of the checkpoint that the
+    /// spec is warm-started from.
+    pub fn initialize(&mut self) -> Result<(), Error> {
+        self.state = self.initial.values(&self.spec)?;
+        Ok(())
+    }
+
+    /// Which values the initial state has from the checkpoint of the warm start, where there was one.
+    ///
+    /// ```
+    /// use trainspec::session::{Options, Session};
+    /// use trainspec_compiler::{Compilation, source::NoFiles};
+    ///
+    /// let text = "
+    ///     spec line;
+    ///     model (x: f32[batch]) { param a: f32 = ones(); loss mean(a * x); }
+    ///     train { optimizer gradient_descent(0.1); }
+    /// ";
+    /// let spec = Compilation::check("line", text, &NoFiles, &Default::default()).spec.unwrap();
+    /// assert!(Session::new(&spec, &Options::default())?.warm_started().is_none());
+    /// # Ok::<(), trainspec::Error>(())
+    /// ```
+    pub fn warm_started(&self) -> Option<&RestorePlan> {
+        self.initial.warm_started.as_ref()
+    }
+
+    /// Assigns the initial value to whatever has none yet.
+    pub(crate) fn initialize_missing(&mut self) -> Result<(), Error> {
+        if self.state.is_initialized() {
+            return Ok(());
+        }
+        let restored = self.state.clone();
+        let without: BTreeSet<&str> = restored.uninitialized_names().into_iter().collect();
+        self.initialize()?;
+        for (name, value) in restored.names().iter().zip(restored.values()) {
+            if !without.contains(name.as_str()) {
+                let index = self.state.index_of(name).expect("both have the same names");
+                self.state.set(index, value.clone());
+            }
+        }
+        Ok(())
+    }
+
+    fn with_state(
+        spec: &Arc<Spec>,
+        initial: InitialValues,
+        state: State,
+    ) -> Result<Session, Error> {
         let train = the_train(spec)?;
         the_model(spec)?;
+        let options = &initial.options;
         let seed = options.seed.unwrap_or(train.seed);
         let micro_batches = train.accumulate.max(1) as usize;
         let (compile, engine) = (&options.pipeline, &options.engine);
@@ -122,16 +279,19 @@ impl Session {
             spec: spec.clone(),
             seed: Tensor::scalar(seed),
             micro_batches,
-            state: State::initial(&trainable, seed, compile, engine)?,
+            accumulation: Accumulation::new(spec, train, &state),
+            stop: options.stop.clone(),
+            state,
             steps: programs(ProgramKind::Step, micro_batches > 1),
             evaluations: programs(ProgramKind::Evaluate, false),
             predictions: programs(ProgramKind::Predict, false),
             step_binding: BindingCache::default(),
             evaluation_binding: BindingCache::default(),
-            mean: MicroBatchMean::default(),
             last: LastRun::default(),
+            tracer: Tracer::default(),
             status: Status::default(),
             records: Records::default(),
+            initial,
         })
     }
 
@@ -142,14 +302,64 @@ impl Session {
         fetches: F,
         feeds: &dyn FeedDict,
     ) -> Result<F::Output, Error> {
+        let (values, _) = self.run_with(fetches, feeds, &RunOptions::default())?;
+        Ok(values)
+    }
+
+    /// As [`Session::run`], with options; gives what the run says of itself, too.
+    ///
+    /// ```
+    /// use trainspec::program::InputView;
+    /// use trainspec::session::{Options, RunOptions, Session};
+    ///
+    /// let text = "
+    ///     spec line;
+    ///     model (x: f32[batch]) { param a: f32 = ones(); loss mean(a * x); }
+    ///     train { optimizer gradient_descent(0.1); }
+    /// ";
+    /// let spec = trainspec::check("line", text)?;
+    /// let mut session = Session::new(&spec, &Options::default())?;
+    /// let options = RunOptions { output_program: true, ..RunOptions::default() };
+    /// let feeds = [("x", InputView::new(&[2], &[1.0_f32, 3.0]))];
+    /// let (loss, metadata) = session.run_with("loss", &feeds, &options)?;
+    /// assert_eq!(loss.unwrap().to_f64s(), [2.0]);
+    /// assert!(metadata.program.unwrap().contains("kernel"));
+    /// # Ok::<(), trainspec::Error>(())
+    /// ```
+    pub fn run_with<F: FetchShape>(
+        &mut self,
+        fetches: F,
+        feeds: &dyn FeedDict,
+        options: &RunOptions,
+    ) -> Result<(F::Output, RunMetadata), Error> {
         let mut targets = Vec::new();
         fetches.targets(self, &mut targets)?;
-        let mut request = Request::default();
+        let mut request = Request {
+            options: options.clone(),
+            ..Request::default()
+        };
         targets.iter().for_each(|target| request.add(target));
         self.run_request(&request, &[feeds])?;
         let values = targets.iter().map(|target| self.value(target));
         let values = values.collect::<Result<Vec<_>, Error>>()?;
-        Ok(fetches.shape(&mut values.into_iter()))
+        let values = fetches.shape(&mut values.into_iter());
+        Ok((values, self.metadata(options)))
+    }
+
+    /// What the last run says of itself.
+    pub(crate) fn metadata(&self, options: &RunOptions) -> RunMetadata {
+        let programs = match self.last {
+            LastRun::Nothing => None,
+            LastRun::Step | LastRun::Accumulated => Some(&self.steps),
+            LastRun::Evaluation => Some(&self.evaluations),
+            LastRun::Prediction => Some(&self.predictions),
+        };
+        let ran = programs.and_then(Programs::last);
+        let planned = ran.and_then(|compiled| compiled.program.planned());
+        RunMetadata {
+            program: (planned.filter(|_| options.output_program)).map(ToString::to_string),
+            trace: self.tracer.programs().to_vec(),
+        }
     }
 
     /// Runs once; [`Session::value`] then gives the values. `batches` are the micro-batches of an update, or the one batch of an
@@ -159,6 +369,19 @@ impl Session {
         request: &Request,
         batches: &[&dyn FeedDict],
     ) -> Result<(), Error> {
+        if !self.state.is_initialized() && (request.train || !request.values.is_empty()) {
+            return Err(self.uninitialized_error());
+        }
+        let traces = request.options.trace_level == TraceLevel::FullTrace;
+        self.tracer.begin(traces);
+        let ran = self.run_programs(request, batches);
+        if traces {
+            self.tracer.end();
+        }
+        ran
+    }
+
+    fn run_programs(&mut self, request: &Request, batches: &[&dyn FeedDict]) -> Result<(), Error> {
         if request.train {
             return self.update(batches, &request.values);
         }
@@ -175,9 +398,30 @@ impl Session {
         }
     }
 
+    fn uninitialized_error(&self) -> Error {
+        let names = self.state.uninitialized_names().join("`, `");
+        let message = format!("the session has no values yet for `{names}`");
+        let help = "`Session::initialize` gives initial values, a restore those of a checkpoint";
+        Error::new(Code::FailedPrecondition, message).help(help)
+    }
+
     /// The value of a target after a run; `None` for the training step.
     pub(crate) fn value(&self, target: &Target) -> Result<Option<Tensor>, Error> {
+        if let Target::Value(fetch) = target
+            && let Some(ty) = value_type(&self.spec, fetch)
+            && let Some(value) = self.results().without_padding(fetch, ty)
+        {
+            return Ok(Some(value.into_owned()));
+        }
         target.value(self.results(), &self.state)
+    }
+
+    /// Takes over the records of a checkpoint that the state was restored from.
+    pub(crate) fn restored(&mut self, records: Records) {
+        let passes = records.get(PASSES_RECORD);
+        let passes = passes.and_then(|passes| passes.parse().ok()).unwrap_or(0);
+        self.records = records;
+        self.status.passes = passes;
     }
 
     /// One update, with the micro-batches that `accumulate` asks for; computes `more` besides losses, metrics and schedules. After an
@@ -198,45 +442,16 @@ impl Session {
             return Err(Error::new(Code::InvalidArgument, message));
         }
         let [batch] = batches else {
-            let updated = self.accumulate(batches, more);
-            if updated.is_err() {
-                self.state.discard_micro_batches();
-            }
-            return updated;
+            return self.accumulate(batches, more);
         };
         let model = self.spec.model.as_ref().expect("a session has a model");
         let sizes = self.step_binding.bind(model, *batch)?;
         let step = self.steps.get(more, sizes)?;
         let feeds = feeds(&self.seed, *batch);
-        step.program
-            .run_into(feeds, &mut self.state, &mut step.results)?;
+        let program = &mut *step.program;
+        let ran = (self.tracer).run(program, feeds, &mut self.state, &mut step.results);
+        ran.map_err(|error| self.explain(error, ProgramKind::Step, *batch, 0))?;
         self.last = LastRun::Step;
-        Ok(())
-    }
-
-    /// An update of several micro-batches (gradient accumulation).
-    fn accumulate(
-        &mut self,
-        batches: &[&dyn FeedDict],
-        more: &BTreeSet<Fetch>,
-    ) -> Result<(), Error> {
-        self.mean.begin();
-        for (i, batch) in batches.iter().enumerate() {
-            let model = self.spec.model.as_ref().expect("a session has a model");
-            let sizes = self.step_binding.bind(model, *batch)?;
-            let step = self.steps.get(more, sizes)?;
-            let feeds = feeds(&self.seed, *batch);
-            let (program, results) = match &mut step.micro_batch {
-                Some(micro_batch) if i + 1 < batches.len() => {
-                    (micro_batch, &mut step.micro_results)
-                }
-                _ => (&mut step.program, &mut step.results),
-            };
-            program.run_into(feeds, &mut self.state, results)?;
-            self.mean.add(results);
-        }
-        self.mean.finish();
-        self.last = LastRun::Accumulated;
         Ok(())
     }
 
@@ -263,9 +478,10 @@ impl Session {
             return Err(Diagnostic::without_span(diag::Code::MissingSetting, message).into());
         }
         let feeds = feeds(&self.seed, batch);
-        let run = evaluation
-            .program
-            .run_into(feeds, &mut self.state, &mut evaluation.results);
+        let program = &mut *evaluation.program;
+        let run = self
+            .tracer
+            .run(program, feeds, &mut self.state, &mut evaluation.results);
         if averages {
             self.state.swap_averages(&self.spec);
         }
@@ -297,7 +513,7 @@ impl Session {
         static NOTHING: Fetched = Fetched(Vec::new());
         let programs = match self.last {
             LastRun::Nothing => return &NOTHING,
-            LastRun::Accumulated => return self.mean.results(),
+            LastRun::Accumulated => return self.accumulation.mean.results(),
             LastRun::Step => &self.steps,
             LastRun::Evaluation => &self.evaluations,
             LastRun::Prediction => &self.predictions,
@@ -309,8 +525,16 @@ impl Session {
     pub(crate) fn step_results(&self) -> &Fetched {
         static NOTHING: Fetched = Fetched(Vec::new());
         match self.micro_batches > 1 {
-            true => self.mean.results(),
+            true => self.accumulation.mean.results(),
             false => self.steps.last().map_or(&NOTHING, |step| &step.results),
+        }
+    }
+
+    /// The mean over the elements of a metric in the last update, whatever was evaluated since.
+    pub(crate) fn step_metric(&self, fetch: &Fetch, ty: &TensorType) -> Option<Mean> {
+        match self.micro_batches > 1 {
+            true => self.accumulation.mean.metric(fetch),
+            false => Mean::of(self.step_results(), fetch, ty),
         }
     }
 
@@ -320,7 +544,39 @@ impl Session {
         let model = self.spec.model.as_ref().expect("a session has a model");
         let sizes = self.step_binding.bind(model, batch)?;
         self.steps.get(&BTreeSet::new(), sizes)?;
+        self.prepare_merge()?;
         Ok(self.steps.warnings.clone())
+    }
+
+    /// Fails updates whose losses are not finite, or the values of `nan` hooks, before they write state, as `trainspec run` does. The hooks
+    /// of `tf.train` read such values after the update, so sessions let them pass otherwise.
+    ///
+    /// ```
+    /// use trainspec::program::InputView;
+    /// use trainspec::session::{Options, Session};
+    /// use trainspec_compiler::{Compilation, source::NoFiles};
+    ///
+    /// let text = "
+    ///     spec line;
+    ///     model (x: f32[batch]) { param a: f32 = ones(); loss mean(a * log(x)); }
+    ///     train { optimizer gradient_descent(0.1); }
+    /// ";
+    /// let spec = Compilation::check("line", text, &NoFiles, &Default::default()).spec.unwrap();
+    /// let mut session = Session::new(&spec, &Options::default())?;
+    /// session.check_finite();
+    /// let error = session.step(&[("x", InputView::new(&[3], &[1.0_f32, -1.0, 2.0]))]).unwrap_err();
+    /// let label = "the first value that is not finite: `log` of -1 is not a number at [1]";
+    /// assert_eq!(error.diagnostic().label, label);
+    /// assert_eq!(session.state().get("a").unwrap().to_f64s(), [1.0]);
+    /// # Ok::<(), trainspec::Error>(())
+    /// ```
+    pub fn check_finite(&mut self) {
+        self.steps.check_finite();
+    }
+
+    /// What hooks fetch together: programs for it are compiled together with the first step.
+    pub(crate) fn declare(&mut self, declared: &[BTreeSet<Fetch>]) {
+        self.steps.declare(declared);
     }
 
     /// The program of the last step, as the planner left it; `None` before the first, or where steps are interpreted.
@@ -363,6 +619,11 @@ impl Session {
         self.micro_batches
     }
 
+    /// The engine that runs the programs.
+    pub(crate) fn engine(&self) -> &Engine {
+        self.steps.configuration().1
+    }
+
     /// The state after the last run.
     pub fn state(&self) -> &State {
         &self.state
@@ -383,17 +644,25 @@ impl Session {
         &mut self.records
     }
 
-    /// Writes the position of the input and the epochs into the records, before a save.
-    pub(crate) fn keep_position(&mut self) {
-        if let Some(position) = &self.status.position {
-            self.records.insert(POSITION_RECORD, position.to_string());
+    /// Writes the position of the input and the epochs into the records, before a save. A save of a part of the state has no position: a
+    /// run cannot go on exactly from it, and the input starts over.
+    pub(crate) fn keep_position(&mut self, saves: Saves) {
+        match (saves, &self.status.position) {
+            (Saves::All, Some(position)) => {
+                self.records.insert(POSITION_RECORD, position.to_string());
+            }
+            (Saves::All, None) => {}
+            (Saves::Part, _) => {
+                self.records.remove(POSITION_RECORD);
+            }
         }
         let passes = self.status.passes.to_string();
         self.records.insert(PASSES_RECORD, passes);
     }
 
     /// The state, when the session is over.
-    pub fn into_state(self) -> State {
+    pub fn into_state(mut self) -> State {
+        self.state.discard_micro_batches();
         self.state
     }
 
@@ -401,6 +670,13 @@ impl Session {
     pub fn spec(&self) -> &Arc<Spec> {
         &self.spec
     }
+}
+
+/// Whether a save has all of the state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Saves {
+    All,
+    Part,
 }
 
 /// The record of the position of the input after the last batch that was consumed.
@@ -434,9 +710,22 @@ enum LastRun {
     Prediction,
 }
 
+/// The type of a value of the model in the spec, which says what has run-time counts.
+pub(crate) fn value_type<'a>(spec: &'a Spec, fetch: &Fetch) -> Option<&'a TensorType> {
+    let mode = &spec.model.as_ref()?.train;
+    let (list, name) = match fetch {
+        Fetch::Loss(name) => (&mode.losses, name),
+        Fetch::Metric(name) => (&mode.metrics, name),
+        Fetch::Output(name) => (&mode.outputs, name),
+        Fetch::Let(name) => (&mode.lets, name),
+        _ => return None,
+    };
+    let (_, value) = list.iter().find(|(n, _)| n == name)?;
+    Some(&mode.program.values[value.0 as usize])
+}
+
 /// The number of trainable parameters.
 pub fn parameters(spec: &Spec) -> u64 {
-    use trainspec_compiler::typed::Role;
     let trained = spec.variables.iter().filter(|v| v.role == Role::Param);
     let sizes = trained.filter_map(|v| v.ty.shape.elements()?.value());
     sizes.map(|n| n as u64).sum()

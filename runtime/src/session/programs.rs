@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use trainspec_compiler::diag::Diagnostic;
+use trainspec_compiler::ir::graph::Graph;
 use trainspec_compiler::{
     Binding, Fetch, FetchSet, PipelineOptions, ProgramKind, Trainable, pipeline,
 };
@@ -15,6 +16,9 @@ use crate::session::Specialisation;
 /// The capacity of the cache, in specialisations.
 const MAX_CACHED_PROGRAMS: usize = 16;
 
+/// How many programs are compiled ahead for declared fetches.
+const MAX_DECLARED_PROGRAMS: usize = 4;
+
 /// The specialisations of one kind of program.
 #[derive(Debug)]
 pub(super) struct Programs {
@@ -26,6 +30,8 @@ pub(super) struct Programs {
     accumulates: bool,
     /// What every run fetches.
     always: FetchSet,
+    /// What some runs fetch besides: a program for each, and one for all together, is compiled with the first for a binding.
+    declared: Vec<BTreeSet<Fetch>>,
     cache: LruCache<(BTreeSet<Fetch>, Binding), CompiledStep>,
     /// Specialisations that were compiled and not reported yet.
     pub(super) specialisations: Vec<Specialisation>,
@@ -56,12 +62,13 @@ impl Programs {
         engine: Engine,
     ) -> Programs {
         Programs {
-            always: trainable.fetches(kind),
+            always: trainable.fetches(kind).without_checks(),
             trainable,
             kind,
             options,
             engine,
             accumulates,
+            declared: Vec::new(),
             cache: LruCache::new(MAX_CACHED_PROGRAMS),
             specialisations: Vec::new(),
             has_specialised: false,
@@ -69,7 +76,36 @@ impl Programs {
         }
     }
 
-    /// The program for these sizes that gives what every run fetches and `more` besides, from the cache or compiled now.
+    /// Fails runs whose losses are not finite before they write state.
+    pub(super) fn check_finite(&mut self) {
+        self.always = self.trainable.fetches(self.kind);
+    }
+
+    /// The graph of a program of these sizes.
+    pub(super) fn lower(&self, kind: ProgramKind, sizes: &Binding) -> Result<Graph, Error> {
+        Ok(pipeline::lower(&self.trainable, kind, sizes)?.graph)
+    }
+
+    /// The options of compilation, and the engine.
+    pub(super) fn configuration(&self) -> (&PipelineOptions, &Engine) {
+        (&self.options, &self.engine)
+    }
+
+    /// Says which sets of values runs will fetch together.
+    pub(super) fn declare(&mut self, declared: &[BTreeSet<Fetch>]) {
+        let mut sets: Vec<BTreeSet<Fetch>> = Vec::new();
+        let all: BTreeSet<Fetch> = declared.iter().flatten().cloned().collect();
+        let single = declared.iter().take(MAX_DECLARED_PROGRAMS - 1);
+        for set in single.chain([&all]) {
+            let set = self.besides(set);
+            if !set.is_empty() && !sets.contains(&set) {
+                sets.push(set);
+            }
+        }
+        self.declared = sets;
+    }
+
+    /// The program for these sizes that gives what every run fetches and at least `more` besides, from the cache or compiled now.
     pub(super) fn get(
         &mut self,
         more: &BTreeSet<Fetch>,
@@ -82,7 +118,34 @@ impl Programs {
         if is_last {
             return Ok(self.cache.last_mut().expect("there is a last one"));
         }
-        let more: BTreeSet<Fetch> = (more.iter().filter(|f| !self.has(f))).cloned().collect();
+        let more = self.besides(more);
+        let is_new = !self.cache.keys().any(|(_, known)| known == sizes);
+        if is_new {
+            for set in self.declared.clone() {
+                self.get_exactly(set, sizes)?;
+            }
+        }
+        // A value that is fetched changes no other, so the smallest program that has all serves.
+        let supersets = self.cache.keys();
+        let supersets = supersets.filter(|(set, known)| {
+            known == sizes
+                && set.is_superset(&more)
+                && (set.len() == more.len() || self.declared.contains(set))
+        });
+        let smallest = supersets.min_by_key(|(set, _)| set.len());
+        let fetches = match smallest {
+            Some((set, _)) if !more.is_empty() => set.clone(),
+            _ => more,
+        };
+        self.get_exactly(fetches, sizes)
+    }
+
+    /// The program that gives these values besides what every run fetches.
+    fn get_exactly(
+        &mut self,
+        more: BTreeSet<Fetch>,
+        sizes: &Binding,
+    ) -> Result<&mut CompiledStep, Error> {
         let fetches = match &self.always {
             FetchSet::All => FetchSet::All,
             FetchSet::Only(always) => FetchSet::Only(always.union(&more).cloned().collect()),
@@ -121,6 +184,12 @@ impl Programs {
                 micro_batch,
             })
         })
+    }
+
+    /// What a run does not fetch anyway.
+    fn besides(&self, values: &BTreeSet<Fetch>) -> BTreeSet<Fetch> {
+        let besides = values.iter().filter(|fetch| !self.has(fetch));
+        besides.cloned().collect()
     }
 
     /// Whether every run fetches this anyway.

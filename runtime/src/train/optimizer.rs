@@ -15,6 +15,17 @@ use trainspec_compiler::typed::{Group, Spec};
 use crate::Error;
 
 /// A variable of a graph: state that is trained.
+///
+/// ```
+/// use trainspec::DType;
+/// use trainspec::train::Variable;
+/// use trainspec_compiler::ir::build::Builder;
+/// use trainspec_compiler::ir::graph::Type;
+///
+/// let b = Builder::new("step");
+/// let w = Variable::new(&b, "layer/w", &Type::new(DType::F32, &[2]));
+/// assert_eq!(w.name, "layer/w");
+/// ```
 #[derive(Debug, Clone)]
 pub struct Variable<'g> {
     /// Its name, as checkpoints have it.
@@ -24,12 +35,27 @@ pub struct Variable<'g> {
 }
 
 impl<'g> Variable<'g> {
-    /// A variable of that name and type: a read of state in the graph under construction.
+    /// A variable of that name and type: a read of state in the graph under construction, which is trained unless it is not floating-point.
     pub fn new(b: &'g Builder, name: &str, ty: &Type) -> Variable<'g> {
+        let variable = Variable::untrained(b, name, ty);
+        if ty.dtype.is_float() {
+            b.add_trainable(name, variable.value);
+        }
+        variable
+    }
+
+    /// A variable that [`Optimizer::minimize_trainable`] leaves alone (`trainable=False`).
+    pub fn untrained(b: &'g Builder, name: &str, ty: &Type) -> Variable<'g> {
         Variable {
             name: name.to_owned(),
             value: b.read(name, ty),
         }
+    }
+
+    /// The variables of a graph that are trained, in the order of their declaration (`tf.trainable_variables`).
+    pub fn trainable(b: &'g Builder) -> Vec<Variable<'g>> {
+        let all = b.trainable().into_iter();
+        all.map(|(name, value)| Variable { name, value }).collect()
     }
 }
 
@@ -61,7 +87,8 @@ pub type GradientAndVariable<'g> = (Option<Cotangent<'g>>, Variable<'g>);
 /// optimizer.apply_gradients(&b, &capped.collect::<Vec<_>>())?;
 ///
 /// assert_eq!(optimizer.get_name(), "Momentum");
-/// assert_eq!(optimizer.get_slot(&w, "accumulation").unwrap(), "w/Momentum");
+/// assert_eq!(optimizer.get_slot_names()?, ["momentum"]);
+/// assert_eq!(optimizer.get_slot(&w, "momentum").unwrap(), "w/Momentum");
 /// assert_eq!(b.finish().writes.len(), 3); // w, its slot, global_step
 /// # Ok::<(), trainspec::Error>(())
 /// ```
@@ -75,6 +102,14 @@ pub struct Optimizer {
 }
 
 /// The options of [`Optimizer::minimize_with`].
+///
+/// ```
+/// use trainspec::train::Minimize;
+///
+/// // The optimizer that runs second does not count the step again.
+/// let second = Minimize { counts: false, ..Minimize::default() };
+/// assert!(second.grad_loss.is_none());
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Minimize<'g> {
     /// The cotangent of the loss, of its type; 1 where it is left out.
@@ -136,18 +171,31 @@ impl Optimizer {
         &self.name
     }
 
-    /// The names of the slots of a variable, as the definition has them.
-    pub fn get_slot_names(&self, variable: &Variable<'_>) -> Result<Vec<String>, Error> {
-        let spec = self.spec(&typed([variable].into_iter()))?;
-        let slots = &group_of(&spec).updates[0].slots;
-        Ok(slots.iter().map(|slot| slot.name.clone()).collect())
+    /// The names of its slots, as TensorFlow calls them: `m` and `v` of `Adam`. Sorted, and where they depend on the rank of a variable,
+    /// those of all ranks.
+    ///
+    /// ```
+    /// use trainspec::train::Optimizer;
+    ///
+    /// assert_eq!(Optimizer::new("adam(0.1)")?.get_slot_names()?, ["m", "v"]);
+    /// assert_eq!(Optimizer::new("rmsprop(0.1, centered: true)")?.get_slot_names()?, ["mg", "momentum", "rms"]);
+    /// assert!(Optimizer::new("gradient_descent(0.1)")?.get_slot_names()?.is_empty());
+    /// # Ok::<(), trainspec::Error>(())
+    /// ```
+    pub fn get_slot_names(&self) -> Result<Vec<String>, Error> {
+        let mut names = BTreeSet::new();
+        for spec in self.samples().into_iter().flatten() {
+            let slots = &group_of(&spec).updates[0].slots;
+            names.extend(slots.iter().map(|slot| slot.called.clone()));
+        }
+        Ok(names.into_iter().collect())
     }
 
     /// The name of the state that a slot of a variable is, as checkpoints have it; `None` where there is no such slot.
     pub fn get_slot(&self, variable: &Variable<'_>, slot: &str) -> Option<String> {
         let spec = self.spec(&typed([variable].into_iter())).ok()?;
         let slots = &group_of(&spec).updates[0].slots;
-        let slot = slots.iter().find(|s| s.name == slot)?;
+        let slot = slots.iter().find(|s| s.called == slot)?;
         Some(slot.state_name(&variable.name))
     }
 
@@ -235,6 +283,28 @@ impl Optimizer {
     /// [`Optimizer::compute_gradients`] and [`Optimizer::apply_gradients`].
     pub fn minimize<'g>(&self, loss: Value<'g>, var_list: &[Variable<'g>]) -> Result<(), Error> {
         self.minimize_with(loss, var_list, Minimize::default())
+    }
+
+    /// [`Optimizer::minimize`] over all variables of the graph that are trained, as TensorFlow does where no `var_list` is given. Those
+    /// that the loss does not depend on stay as they are.
+    ///
+    /// ```
+    /// use trainspec::train::{Optimizer, Variable};
+    /// use trainspec_compiler::ir::DType;
+    /// use trainspec_compiler::ir::build::Builder;
+    /// use trainspec_compiler::ir::graph::Type;
+    ///
+    /// let b = Builder::new("step");
+    /// let ty = Type::new(DType::F32, &[3]);
+    /// let w = Variable::new(&b, "w", &ty);
+    /// let mean = Variable::untrained(&b, "mean", &ty);
+    /// let loss = (w.value * mean.value).sum(&[0]);
+    /// Optimizer::new("gradient_descent(0.1)")?.minimize_trainable(loss)?;
+    /// assert!(b.written("w").is_some() && b.written("mean").is_none());
+    /// # Ok::<(), trainspec::Error>(())
+    /// ```
+    pub fn minimize_trainable(&self, loss: Value<'_>) -> Result<(), Error> {
+        self.minimize(loss, &Variable::trainable(loss.builder()))
     }
 
     /// [`Optimizer::minimize`] with the options of [`Minimize`].

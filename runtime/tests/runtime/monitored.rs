@@ -9,17 +9,17 @@ use trainspec::hooks::{
 };
 use trainspec::monitored::{InitialSession, MonitoredSession};
 use trainspec::program::InputView;
-use trainspec::session::{Options, Session, Target};
-use trainspec::{Cause, Code, Coordinator, Error, LooperThread};
+use trainspec::session::{Session, Target};
+use trainspec::{Cause, Code, Coordinator, Error, Graph, LooperThread};
 
 use crate::saver::cases;
 use crate::support::spec;
 
-type Trace = Arc<Mutex<Vec<String>>>;
+pub(crate) type Trace = Arc<Mutex<Vec<String>>>;
 
 /// The calls of a hook.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Call {
+pub(crate) enum Call {
     Begin,
     AfterCreate,
     BeforeRun,
@@ -29,7 +29,7 @@ enum Call {
 
 /// What a hook does at one of its calls.
 #[derive(Debug, Clone)]
-enum Act {
+pub(crate) enum Act {
     Fail(Error),
     Stop,
 }
@@ -62,7 +62,7 @@ impl TracingHook {
 }
 
 impl SessionRunHook for TracingHook {
-    fn begin(&mut self) -> Result<(), Error> {
+    fn begin(&mut self, _: &mut Graph) -> Result<(), Error> {
         self.called(Call::Begin, "begin".into()).map(drop)
     }
 
@@ -105,9 +105,9 @@ impl SessionRunHook for TracingHook {
 }
 
 /// A scenario: hooks, a number of runs, and what happens in the block.
-struct Scenario {
-    trace: Trace,
-    hooks: Vec<Box<dyn SessionRunHook>>,
+pub(crate) struct Scenario {
+    pub(crate) trace: Trace,
+    pub(crate) hooks: Vec<Box<dyn SessionRunHook>>,
     runs: usize,
     singular: bool,
     /// What the caller's own code fails with after the second run.
@@ -117,7 +117,7 @@ struct Scenario {
 }
 
 impl Scenario {
-    fn new(runs: usize) -> Scenario {
+    pub(crate) fn new(runs: usize) -> Scenario {
         Scenario {
             trace: Trace::default(),
             hooks: Vec::new(),
@@ -128,17 +128,17 @@ impl Scenario {
         }
     }
 
-    fn hook(mut self, name: &'static str) -> Scenario {
+    pub(crate) fn hook(mut self, name: &'static str) -> Scenario {
         self.push(name, false, None);
         self
     }
 
-    fn stepping(mut self, name: &'static str) -> Scenario {
+    pub(crate) fn stepping(mut self, name: &'static str) -> Scenario {
         self.push(name, true, None);
         self
     }
 
-    fn acting(mut self, name: &'static str, call: Call, n: usize, act: Act) -> Scenario {
+    pub(crate) fn acting(mut self, name: &'static str, call: Call, n: usize, act: Act) -> Scenario {
         self.push(name, false, Some((call, n, act)));
         self
     }
@@ -153,26 +153,28 @@ impl Scenario {
         }));
     }
 
-    fn stop(mut self, hook: StopAtStepHook) -> Scenario {
+    pub(crate) fn with(mut self, hook: impl SessionRunHook + 'static) -> Scenario {
         self.hooks.push(Box::new(hook));
         self
     }
 
-    fn say(&self, text: impl Into<String>) {
+    pub(crate) fn say(&self, text: impl Into<String>) {
         self.trace.lock().unwrap().push(text.into());
     }
 
     /// Runs it as a `with` block would; gives the error that leaves the block.
     fn run(&mut self) -> Result<(), Error> {
-        let creator = Box::new(InitialSession {
-            spec: line(),
-            options: Options::default(),
-        });
+        let (graph, creator) = (Graph::new(&line()), Box::<InitialSession>::default());
         let hooks = std::mem::take(&mut self.hooks);
-        let mut session = match self.singular {
-            true => MonitoredSession::singular(creator, hooks)?,
-            false => MonitoredSession::new(creator, hooks)?,
+        let session = match self.singular {
+            true => MonitoredSession::singular(graph, creator, hooks)?,
+            false => MonitoredSession::new(graph, creator, hooks)?,
         };
+        self.run_in(session)
+    }
+
+    /// Runs it in a session that has its hooks.
+    pub(crate) fn run_in(&mut self, mut session: MonitoredSession) -> Result<(), Error> {
         if !self.quiet {
             self.say("session created");
         }
@@ -210,7 +212,7 @@ fn is_out_of_range(error: Option<&Error>) -> bool {
 }
 
 /// TensorFlow's class of an error.
-fn class(error: &Error) -> &'static str {
+pub(crate) fn class(error: &Error) -> &'static str {
     match (&error.cause, error.code()) {
         (Cause::StopIteration, _) => "StopIteration",
         (_, Code::Aborted) => "AbortedError",
@@ -221,7 +223,7 @@ fn class(error: &Error) -> &'static str {
     }
 }
 
-fn line() -> Arc<trainspec_compiler::typed::Spec> {
+pub(crate) fn line() -> Arc<trainspec_compiler::typed::Spec> {
     spec(
         "spec line;
          model (x: f32[batch], y: f32[batch]) { param a: f32 = zeros(); loss mean(square(a * x - y)); }
@@ -230,7 +232,7 @@ fn line() -> Arc<trainspec_compiler::typed::Spec> {
 }
 
 /// The scenario of a case of the oracle; `None` where it needs more than hooks.
-fn scenario(name: &str) -> Option<Scenario> {
+pub(crate) fn scenario(name: &str) -> Option<Scenario> {
     use Call::{AfterCreate, AfterRun, BeforeRun, Begin, End};
     let fail = |code: Code, message: &str| Act::Fail(Error::new(code, message));
     let boom = || fail(Code::InvalidArgument, "boom");
@@ -239,11 +241,11 @@ fn scenario(name: &str) -> Option<Scenario> {
         "hooks_normal" => Scenario::new(3).hook("A").stepping("B"),
         "hooks_stop_at_step" => {
             let stop = StopAtStepHook::last_step(3);
-            Scenario::new(5).hook("A").stop(stop).hook("B")
+            Scenario::new(5).hook("A").with(stop).hook("B")
         }
         "hooks_stop_at_num_steps" => Scenario::new(5)
             .hook("A")
-            .stop(StopAtStepHook::num_steps(2)),
+            .with(StopAtStepHook::num_steps(2)),
         "hooks_request_stop_before_run" => Scenario::new(5)
             .acting("A", BeforeRun, 2, Act::Stop)
             .hook("B"),
@@ -301,16 +303,23 @@ fn scenario(name: &str) -> Option<Scenario> {
     })
 }
 
-fn texts(json: &Json) -> Vec<String> {
+pub(crate) fn texts(json: &Json) -> Vec<String> {
     let all = json.as_array().unwrap().iter();
     all.map(|one| one.as_str().unwrap().to_owned()).collect()
 }
+
+/// The case that has a test of its own here.
+pub(crate) const OWN_TESTS: [(&str, fn()); 1] = [(
+    "hooks_run_step_fn",
+    oracle_a_step_function_runs_with_and_without_hooks,
+)];
 
 #[test]
 fn oracle_hooks_are_called_in_the_order_of_tensorflow() {
     let mut compared = 0;
     for case in cases("hooks") {
         let name = case["name"].as_str().unwrap();
+        // Those with checkpoints, and whose values matter, are in `hooks`.
         let Some(mut scenario) = scenario(name) else {
             continue;
         };
@@ -331,12 +340,9 @@ fn oracle_a_step_function_runs_with_and_without_hooks() {
     let case = cases("hooks");
     let case = case.iter().find(|c| c["name"] == "hooks_run_step_fn");
     let mut scenario = Scenario::new(0).hook("A");
-    let creator = Box::new(InitialSession {
-        spec: line(),
-        options: Options::default(),
-    });
+    let creator = Box::<InitialSession>::default();
     let hooks = std::mem::take(&mut scenario.hooks);
-    let mut session = MonitoredSession::new(creator, hooks).unwrap();
+    let mut session = MonitoredSession::new(Graph::new(&line()), creator, hooks).unwrap();
     scenario.say("session created");
     let values = [1.0_f32, 2.0];
     let view = InputView::new(&[2], &values);
@@ -365,11 +371,8 @@ fn oracle_a_step_function_runs_with_and_without_hooks() {
 
 #[test]
 fn a_closed_session_neither_runs_nor_closes() {
-    let creator = Box::new(InitialSession {
-        spec: line(),
-        options: Options::default(),
-    });
-    let mut session = MonitoredSession::new(creator, Vec::new()).unwrap();
+    let creator = Box::<InitialSession>::default();
+    let mut session = MonitoredSession::new(Graph::new(&line()), creator, Vec::new()).unwrap();
     session.close().unwrap();
     assert!(session.should_stop());
     let values = [1.0_f32];
@@ -394,15 +397,11 @@ fn what_is_fed_twice_is_an_error() {
             }))
         }
     }
-    let creator = || {
-        Box::new(InitialSession {
-            spec: line(),
-            options: Options::default(),
-        })
-    };
+    let creator = Box::<InitialSession>::default();
     let values = [1.0_f32];
     let view = InputView::new(&[1], &values);
-    let mut session = MonitoredSession::new(creator(), vec![Box::new(Feeding)]).unwrap();
+    let mut session =
+        MonitoredSession::new(Graph::new(&line()), creator, vec![Box::new(Feeding)]).unwrap();
     // The hook feeds what the caller leaves out: 0.1 * 2 * 3 is the first step.
     let a = session.run(("train_op", "a"), &[("x", view)]).unwrap().1;
     assert!((a.unwrap().to_f64s()[0] - 0.6).abs() < 1e-6);
@@ -496,7 +495,7 @@ fn coordinate(name: &str) -> Option<(Vec<Json>, Result<(), Error>)> {
                     _ => Ok(()),
                 }
             };
-            LooperThread::start_loop(&coordinator, None, target).unwrap();
+            LooperThread::start(&coordinator, "looper", None, target).unwrap();
             let joined = coordinator.join(Vec::new());
             trace.push(serde_json::json!(["calls", *calls.lock().unwrap()]));
             joined
@@ -524,4 +523,89 @@ fn oracle_coordinators_stop_as_those_of_tensorflow() {
             (outcome, Ok(())) => panic!("{name}: {outcome}"),
         }
     }
+}
+
+#[test]
+fn registered_threads_are_joined() {
+    let coordinator = Coordinator::new();
+    let ended = Arc::new(Mutex::new(false));
+    let (own, flag) = (coordinator.clone(), ended.clone());
+    let thread = std::thread::spawn(move || {
+        own.wait_for_stop(None);
+        *flag.lock().unwrap() = true;
+    });
+    coordinator.register_thread(thread);
+    coordinator.request_stop(None).unwrap();
+    coordinator.join(Vec::new()).unwrap();
+    assert!(*ended.lock().unwrap() && coordinator.joined());
+}
+
+/// Panics in one of its calls.
+struct Panics(&'static str);
+
+impl Panics {
+    fn reach(&self, call: &'static str) {
+        assert!(call != self.0, "in {call}");
+    }
+}
+
+impl SessionRunHook for Panics {
+    fn begin(&mut self, _: &mut Graph) -> Result<(), Error> {
+        self.reach("begin");
+        Ok(())
+    }
+
+    fn after_create_session(&mut self, _: &mut Session, _: &Coordinator) -> Result<(), Error> {
+        self.reach("after_create_session");
+        Ok(())
+    }
+
+    fn before_run(
+        &mut self,
+        _: &mut SessionRunContext<'_>,
+    ) -> Result<Option<SessionRunArgs>, Error> {
+        self.reach("before_run");
+        Ok(None)
+    }
+
+    fn after_run(
+        &mut self,
+        _: &mut SessionRunContext<'_>,
+        _: &SessionRunValues,
+    ) -> Result<(), Error> {
+        self.reach("after_run");
+        Ok(())
+    }
+
+    fn end(&mut self, _: &mut Session) -> Result<(), Error> {
+        self.reach("end");
+        Ok(())
+    }
+}
+
+#[test]
+fn a_panic_of_a_hook_is_an_error_that_names_it() {
+    let values = [1.0_f32, 2.0];
+    let view = InputView::new(&[2], &values);
+    let attempt = |call| {
+        let hooks: Vec<Box<dyn SessionRunHook>> = vec![Box::new(Panics(call))];
+        let creator = Box::<InitialSession>::default();
+        let mut session = MonitoredSession::new(Graph::new(&line()), creator, hooks)?;
+        let ran = session.run("train_op", &[("x", view), ("y", view)]);
+        session.close_after(ran.err())
+    };
+    for call in [
+        "begin",
+        "after_create_session",
+        "before_run",
+        "after_run",
+        "end",
+    ] {
+        let error = attempt(call).unwrap_err();
+        assert_eq!(error.code(), Code::Internal);
+        let message = error.to_string();
+        let expected = format!("the hook `Panics` panicked in `{call}`: in {call}");
+        assert!(message.contains(&expected), "{message}");
+    }
+    attempt("none").unwrap();
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trainspec::env::{Env, Storage, System};
+use trainspec::saver::NewestCheckpoint;
 use trainspec::session::{End, Event, Options};
 use trainspec::trainer::train;
 use trainspec::{Code, Error, State, StopToken};
@@ -16,10 +17,10 @@ use trainspec_formats::storage::faulty::{Effect, Fault, FaultyStorage};
 use crate::support::spec;
 
 /// A folder for one test, removed at its end.
-struct Folder(PathBuf);
+pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
-    fn new(name: &str) -> Folder {
+    pub(crate) fn new(name: &str) -> Folder {
         let folder = format!("trainspec-resume-{name}-{}", std::process::id());
         let folder = std::env::temp_dir().join(folder);
         let _ = fs::remove_dir_all(&folder);
@@ -29,7 +30,7 @@ impl Folder {
         Folder(folder)
     }
 
-    fn run(&self) -> PathBuf {
+    pub(crate) fn run(&self) -> PathBuf {
         self.0.join("run")
     }
 }
@@ -41,7 +42,24 @@ impl Drop for Folder {
 }
 
 /// Shuffled data with random maps, a filter and epochs, dropout, Adam with a schedule, averages and accumulation.
-fn training(steps: u64, learning_rate: f64) -> Arc<Spec> {
+pub(crate) fn training(steps: u64, learning_rate: f64) -> Arc<Spec> {
+    training_with(steps, learning_rate, "keep: 2", "")
+}
+
+/// As [`training`], with an evaluation and more arguments of `checkpoint`.
+fn evaluated(steps: u64, arguments: &str) -> Arc<Spec> {
+    let eval = "
+        data held { source csv(\"points.csv\"); feature x: f32; feature y: f32; batch 5; }
+        eval { data held; every 2 steps; metrics [loss]; }";
+    training_with(steps, 0.05, &format!("keep: 2, {arguments}"), eval)
+}
+
+pub(crate) fn training_with(
+    steps: u64,
+    learning_rate: f64,
+    arguments: &str,
+    items: &str,
+) -> Arc<Spec> {
     spec(&format!(
         r#"
         spec resumed;
@@ -66,11 +84,12 @@ fn training(steps: u64, learning_rate: f64) -> Arc<Spec> {
             optimizer  adam(learning_rate: lr);
             clip       global_norm(1.0);
             ema        (decay: 0.9, num_updates: step);
-            accumulate 2;
+            accumulate 4;
             steps      {steps};
         }}
+        {items}
         hooks {{
-            checkpoint (dir: "unused", every: 3 steps, keep: 2);
+            checkpoint (dir: "unused", every: 3 steps, {arguments});
             summary    (every: 2 steps) {{ scalar [loss, lr]; histogram "**/kernel"; }}
             log        ([loss], every: 100 steps, at_end: false);
         }}
@@ -78,7 +97,7 @@ fn training(steps: u64, learning_rate: f64) -> Arc<Spec> {
     ))
 }
 
-fn options(folder: &Folder) -> Options {
+pub(crate) fn options(folder: &Folder) -> Options {
     Options {
         folder: folder.0.clone(),
         dir: Some(folder.run()),
@@ -86,7 +105,7 @@ fn options(folder: &Folder) -> Options {
     }
 }
 
-fn run_in(
+pub(crate) fn run_in(
     storage: Arc<dyn Storage>,
     spec: &Arc<Spec>,
     options: &Options,
@@ -99,13 +118,13 @@ fn run_in(
     (trained, events)
 }
 
-fn run(spec: &Arc<Spec>, options: &Options) -> (State, Vec<Event>) {
+pub(crate) fn run(spec: &Arc<Spec>, options: &Options) -> (State, Vec<Event>) {
     let (trained, events) = run_in(storage::local(), spec, options);
     (trained.unwrap_or_else(|e| panic!("{e}")), events)
 }
 
 /// The bits of all state.
-fn bits(state: &State) -> Vec<(String, Vec<u64>)> {
+pub(crate) fn bits(state: &State) -> Vec<(String, Vec<u64>)> {
     let names = state.names().iter().zip(state.values());
     let bits = |tensor: &trainspec::Tensor| match tensor.dtype().is_float() {
         true => tensor.to_f64s().iter().map(|x| x.to_bits()).collect(),
@@ -114,7 +133,7 @@ fn bits(state: &State) -> Vec<(String, Vec<u64>)> {
     names.map(|(name, t)| (name.clone(), bits(t))).collect()
 }
 
-fn resumed_at(events: &[Event]) -> Option<u64> {
+pub(crate) fn resumed_at(events: &[Event]) -> Option<u64> {
     events.iter().find_map(|event| match event {
         Event::Resumed { step, .. } => Some(*step),
         _ => None,
@@ -122,7 +141,7 @@ fn resumed_at(events: &[Event]) -> Option<u64> {
 }
 
 /// The state of a run of 13 steps that nothing interrupted.
-fn uninterrupted() -> Vec<(String, Vec<u64>)> {
+pub(crate) fn uninterrupted() -> Vec<(String, Vec<u64>)> {
     let folder = Folder::new(&format!("straight-{:?}", std::thread::current().id()));
     bits(&run(&training(13, 0.05), &options(&folder)).0)
 }
@@ -152,9 +171,52 @@ fn a_finished_run_says_so_and_changes_nothing() {
     assert!(!events.iter().any(|e| matches!(e, Event::Saved { .. })));
 }
 
+/// Which trainings are interrupted at every operation.
+const PLAIN: &str = "";
+const BEST: &str = "best: loss";
+const BEST_SAFETENSORS: &str = "best: loss, format: safetensors";
+
+fn variant(steps: u64, arguments: &str) -> Arc<Spec> {
+    match arguments {
+        PLAIN => training(steps, 0.05),
+        arguments => evaluated(steps, arguments),
+    }
+}
+
+/// The final state, and the best checkpoint with its step where there is one.
+type Outcome = (Vec<(String, Vec<u64>)>, Option<Vec<(String, Vec<u64>)>>);
+
+fn outcome(state: &State, folder: &Folder) -> Outcome {
+    let best = folder.run().join("best");
+    let best = best.is_dir().then(|| {
+        let mut state = state.clone();
+        let options = trainspec::saver::RestoreOptions::default();
+        trainspec::saver::restore(&mut state, &best, &options).unwrap();
+        bits(&state)
+    });
+    (bits(state), best)
+}
+
+fn uninterrupted_outcome(arguments: &str) -> Outcome {
+    let folder = Folder::new(&format!("straight-best-{:?}", std::thread::current().id()));
+    let (state, _) = run(&variant(13, arguments), &options(&folder));
+    let found = outcome(&state, &folder);
+    assert_eq!(found.1.is_some(), arguments.contains("best"));
+    found
+}
+
 #[test]
 fn every_failing_operation_leaves_a_run_that_resumes_to_the_same_bits() {
-    let straight = uninterrupted();
+    fails_at_every_operation(PLAIN);
+}
+
+#[test]
+fn every_failing_operation_leaves_the_same_best_checkpoint() {
+    fails_at_every_operation(BEST);
+}
+
+fn fails_at_every_operation(arguments: &str) {
+    let straight = uninterrupted_outcome(arguments);
     let effects = [
         Effect::Fail(std::io::ErrorKind::StorageFull),
         Effect::Tear(std::io::ErrorKind::StorageFull),
@@ -162,10 +224,10 @@ fn every_failing_operation_leaves_a_run_that_resumes_to_the_same_bits() {
     let mut failures = 0;
     for effect in effects {
         for n in 1.. {
-            let folder = Folder::new(&format!("fail-{n}"));
+            let folder = Folder::new(&format!("fail-{n}-{}", arguments.len()));
             let faulty = Arc::new(FaultyStorage::new(storage::local()));
             faulty.inject(Fault::at(n, effect).sticky());
-            let spec = training(13, 0.05);
+            let spec = variant(13, arguments);
             let (failed, _) = run_in(faulty.clone(), &spec, &options(&folder));
             if !faulty.has_fired() {
                 assert!(n > 20, "a run has more than {n} operations");
@@ -179,7 +241,7 @@ fn every_failing_operation_leaves_a_run_that_resumes_to_the_same_bits() {
                 );
             }
             let (state, _) = run(&spec, &options(&folder));
-            assert_eq!(bits(&state), straight, "operation {n}");
+            assert_eq!(outcome(&state, &folder), straight, "operation {n}");
         }
     }
     assert!(failures > 40, "{failures}");
@@ -188,6 +250,7 @@ fn every_failing_operation_leaves_a_run_that_resumes_to_the_same_bits() {
 /// The variables that tell a child process of a test what to do: the operation at which it is killed, and the folder.
 const KILL_AT: &str = "TRAINSPEC_TEST_KILL_AT";
 const KILL_FOLDER: &str = "TRAINSPEC_TEST_KILL_FOLDER";
+const KILL_VARIANT: &str = "TRAINSPEC_TEST_KILL_VARIANT";
 
 /// The process that [`a_process_killed_at_every_operation_resumes_to_the_same_bits`] starts: it trains until its storage kills it.
 #[test]
@@ -198,16 +261,18 @@ fn child_that_is_killed() {
     let faulty = Arc::new(FaultyStorage::new(storage::local()));
     faulty.inject(Fault::at(at.parse().unwrap(), Effect::Kill));
     let folder = std::mem::ManuallyDrop::new(Folder(folder.into()));
-    let (trained, _) = run_in(faulty, &training(13, 0.05), &options(&folder));
+    let arguments = std::env::var(KILL_VARIANT).unwrap();
+    let (trained, _) = run_in(faulty, &variant(13, &arguments), &options(&folder));
     trained.unwrap();
 }
 
 /// Starts a process that trains in a folder and is killed by SIGKILL at an operation; whether it was.
-fn killed_at(n: u64, folder: &Folder) -> bool {
+fn killed_at(n: u64, arguments: &str, folder: &Folder) -> bool {
     let mut child = std::process::Command::new(std::env::current_exe().unwrap());
     child
         .args(["--exact", "resume::child_that_is_killed"])
         .env(KILL_AT, n.to_string())
+        .env(KILL_VARIANT, arguments)
         .env(KILL_FOLDER, &folder.0)
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::null());
@@ -225,15 +290,24 @@ fn killed_at(n: u64, folder: &Folder) -> bool {
 
 #[test]
 fn a_process_killed_at_every_operation_resumes_to_the_same_bits() {
-    let straight = uninterrupted();
+    is_killed_at_every_operation(PLAIN);
+}
+
+#[test]
+fn a_process_killed_at_every_operation_keeps_the_same_best_safetensors() {
+    is_killed_at_every_operation(BEST_SAFETENSORS);
+}
+
+fn is_killed_at_every_operation(arguments: &str) {
+    let straight = uninterrupted_outcome(arguments);
     for n in 1.. {
-        let folder = Folder::new(&format!("kill-{n}"));
-        if !killed_at(n, &folder) {
+        let folder = Folder::new(&format!("kill-{n}-{}", arguments.len()));
+        if !killed_at(n, arguments, &folder) {
             assert!(n > 20, "a run has more than {n} operations");
             break;
         }
-        let (state, _) = run(&training(13, 0.05), &options(&folder));
-        assert_eq!(bits(&state), straight, "operation {n}");
+        let (state, _) = run(&variant(13, arguments), &options(&folder));
+        assert_eq!(outcome(&state, &folder), straight, "operation {n}");
         let names = fs::read_dir(folder.run()).unwrap();
         let left = names.filter(|e| {
             let name = e.as_ref().unwrap().file_name();
@@ -387,4 +461,183 @@ fn retention_goes_on_after_a_resume() {
         .collect();
     kept.sort();
     assert_eq!(kept, ["model.ckpt-12", "model.ckpt-13"]);
+}
+
+#[test]
+fn what_interrupted_saves_have_left_is_removed_and_never_taken_for_a_checkpoint() {
+    let folder = Folder::new("temporaries");
+    let options = options(&folder);
+    run(&training(4, 0.05), &options);
+    let dir = options.dir.clone().unwrap();
+    let left = [
+        "model.ckpt-9.data-00000-of-00001.tmp-4711-1",
+        "model.ckpt-9.index.tmp-4711-2",
+    ];
+    for name in left {
+        fs::write(dir.join(name), "").unwrap();
+    }
+    let newest = NewestCheckpoint::find(&dir, None).unwrap();
+    assert!(newest.skipped.is_empty(), "{:?}", newest.skipped);
+    let (ended, events) = run_in(storage::local(), &training(6, 0.05), &options);
+    ended.unwrap();
+    let said =
+        |event: &Event| matches!(event, Event::Note(note) if note.contains("removed 2 files"));
+    assert!(events.iter().any(said), "{events:?}");
+    assert!(left.iter().all(|name| !dir.join(name).exists()));
+}
+
+#[test]
+fn the_folder_says_what_was_run() {
+    let folder = Folder::new("description");
+    let options = options(&folder);
+    let spec = training(4, 0.05);
+    run(&spec, &options);
+    let dir = options.dir.unwrap();
+    let text = fs::read_to_string(dir.join("spec.trainspec")).unwrap();
+    assert_eq!(text, &*spec.text);
+    let run: serde_json::Value =
+        serde_json::from_slice(&fs::read(dir.join("run.json")).unwrap()).unwrap();
+    assert!(run["threads"].as_u64().unwrap() >= 1);
+    assert!(run["constants"].is_object());
+    let data = run["data"].as_object().unwrap();
+    assert!(data.values().all(|file| file["modified"].is_u64()));
+}
+
+/// The values of `loss` that a run evaluated, by step.
+fn evaluations(events: &[Event]) -> Vec<(u64, f64)> {
+    let evaluated = events.iter().filter_map(|event| match event {
+        Event::Evaluated { step, metrics, .. } => Some((*step, metrics[0].1.value())),
+        _ => None,
+    });
+    evaluated.collect()
+}
+
+fn files_in(folder: &Path) -> Vec<String> {
+    let names = fs::read_dir(folder).unwrap();
+    let names = names.map(|e| e.unwrap().file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn the_best_checkpoint_is_that_of_the_best_evaluation() {
+    for (mode, least) in [("", true), (", mode: min", true), (", mode: max", false)] {
+        let folder = Folder::new(&format!("best-{}", mode.len()));
+        let spec = evaluated(13, &format!("best: loss{mode}"));
+        let (_, events) = run(&spec, &options(&folder));
+        let found = evaluations(&events);
+        assert_eq!(found.len(), 7, "{found:?}");
+        let sign = if least { 1.0 } else { -1.0 };
+        let by_value = |a: &&(u64, f64), b: &&(u64, f64)| (a.1 * sign).total_cmp(&(b.1 * sign));
+        let (step, _) = found.iter().min_by(by_value).unwrap();
+        let name = format!("model.ckpt-{step}");
+        let expected = [
+            "checkpoint".to_owned(),
+            format!("{name}.data-00000-of-00001"),
+            format!("{name}.index"),
+        ];
+        assert_eq!(files_in(&folder.run().join("best")), expected, "{found:?}");
+        let saved = |event: &Event| matches!(event, Event::Saved { path, .. } if path.ends_with(format!("best/{name}")));
+        assert!(events.iter().any(saved), "{events:?}");
+    }
+}
+
+#[test]
+fn a_lost_best_checkpoint_is_said_and_made_again() {
+    let folder = Folder::new("lost-best");
+    run(&evaluated(6, "best: loss"), &options(&folder));
+    fs::remove_dir_all(folder.run().join("best")).unwrap();
+    let (_, events) = run(&evaluated(8, "best: loss"), &options(&folder));
+    let says = |event: &Event| matches!(event, Event::Note(text) if text.contains("the best checkpoint best/model.ckpt-") && text.contains("is not there"));
+    assert!(events.iter().any(says), "{events:?}");
+    assert!(folder.run().join("best").join("checkpoint").exists());
+    // Another choice replaces it, aloud.
+    let (_, events) = run(&evaluated(10, "best: loss, mode: max"), &options(&folder));
+    let says = |event: &Event| matches!(event, Event::Note(text) if text.contains("was not chosen by the greatest `loss`"));
+    assert!(events.iter().any(says), "{events:?}");
+}
+
+#[test]
+fn a_damaged_safetensors_checkpoint_is_passed_over_aloud() {
+    let straight = uninterrupted();
+    let folder = Folder::new("damaged-safetensors");
+    let format = "format: safetensors, keep: 2";
+    run(&training_with(7, 0.05, format, ""), &options(&folder));
+    let file = folder.run().join("model.ckpt-7.safetensors");
+    let mut bytes = fs::read(&file).unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    fs::write(&file, bytes).unwrap();
+    let (state, events) = run(&training_with(13, 0.05, format, ""), &options(&folder));
+    assert_eq!(resumed_at(&events), Some(6), "{events:?}");
+    let says = |event: &Event| matches!(event, Event::Note(text) if text.contains("model.ckpt-7.safetensors") && text.contains("checksum"));
+    assert!(events.iter().any(says), "{events:?}");
+    assert_eq!(bits(&state), straight);
+    let kept = files_in(&folder.run());
+    let kept: Vec<&String> = kept
+        .iter()
+        .filter(|n| n.ends_with(".safetensors"))
+        .collect();
+    // What is damaged is no longer listed, and is not deleted.
+    let expected = ["12", "13", "7"].map(|step| format!("model.ckpt-{step}.safetensors"));
+    assert_eq!(kept, expected.iter().collect::<Vec<_>>());
+}
+
+#[test]
+fn a_run_that_saves_some_variables_says_what_starts_over() {
+    let folder = Folder::new("vars");
+    let some = |steps, vars: &str| training_with(steps, 0.05, &format!("vars: {vars}"), "");
+    let (first, _) = run(&some(6, "[\"dense/*\", \"dense_1/*\"]"), &options(&folder));
+    let (resumed, events) = run(&some(6, "\"**\""), &options(&folder));
+    assert_eq!(resumed_at(&events), Some(6), "{events:?}");
+    let note = events.iter().find_map(|event| match event {
+        Event::Note(text) if text.contains("start over") => Some(text.clone()),
+        _ => None,
+    });
+    let note = note.unwrap_or_else(|| panic!("{events:?}"));
+    assert!(note.contains("5 of "), "{note}");
+    assert!(note.contains("\n  dense/kernel/Adam"), "{note}");
+    for name in ["dense/kernel", "dense_1/bias", "global_step"] {
+        assert_eq!(resumed.get(name), first.get(name), "{name}");
+    }
+    let starts_over =
+        |e: &Event| matches!(e, Event::Note(text) if text.ends_with("so the input starts over"));
+    assert!(events.iter().any(starts_over), "{events:?}");
+    // `**` is all of the state: the run goes on exactly.
+    run(&some(8, "\"**\""), &options(&folder));
+    let (_, events) = run(&some(9, "\"**\""), &options(&folder));
+    assert_eq!(resumed_at(&events), Some(8), "{events:?}");
+    assert!(
+        !events
+            .iter()
+            .any(|e| matches!(e, Event::Note(text) if text.contains("start"))),
+        "{events:?}"
+    );
+    let slot = resumed.get("dense/kernel/Adam").unwrap();
+    assert!(slot.to_f64s().iter().all(|x| *x == 0.0));
+    // A variable that the checkpoint should hold, and does not, is an error.
+    let strict = Folder::new("vars-strict");
+    run(&training(4, 0.05), &options(&strict));
+    let (failed, _) = {
+        let state: State = [(
+            "dense/kernal".to_owned(),
+            first.get("dense/kernel").unwrap().clone(),
+        )]
+        .into_iter()
+        .collect();
+        let mut saver = trainspec::saver::Saver::new(Default::default()).unwrap();
+        let prefix = strict.run().join("model.ckpt");
+        saver
+            .save(&state, &Default::default(), &prefix, Some(9))
+            .unwrap();
+        run_in(storage::local(), &training(13, 0.05), &options(&strict))
+    };
+    let message = failed.unwrap_err().to_string();
+    assert!(
+        message.contains(
+            "`dense/kernel` is not in the checkpoint; the nearest name there is `dense/kernal`"
+        ),
+        "{message}"
+    );
 }

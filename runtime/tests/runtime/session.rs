@@ -1,7 +1,7 @@
 //! End-to-end trainings: when they end, which events they report, and bitwise reproducibility from the seed.
 
+use trainspec::State;
 use trainspec::session::{End, Event, Options, Reading};
-use trainspec::{Cause, State};
 use trainspec_compiler::ir::Tensor;
 
 use crate::support::{MemoryEnv, check_errors, check_warnings, numbers, run};
@@ -347,76 +347,6 @@ fn values_are_shown_when_the_log_hook_says() {
 }
 
 #[test]
-fn hooks_that_are_not_run_are_reported_once() {
-    let hooks = "hooks { profile (every: 1 s); profile (every: 2 s); final_ops [loss]; }";
-    let (_, events) = trained(&line("batch 2;", "", hooks));
-    let notes: Vec<&str> = events
-        .iter()
-        .filter_map(|e| match e {
-            Event::Note(note) => Some(note.as_str()),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(
-        notes,
-        [
-            "`profile` in `hooks` is not run yet",
-            "`final_ops` in `hooks` is not run yet"
-        ]
-    );
-}
-
-#[test]
-fn a_loss_that_is_not_finite_ends_the_run() {
-    let diverging = |hooks: &str| {
-        let text = line("repeat; batch 8;", "steps 5000;", hooks);
-        text.replace("gradient_descent(0.1)", "gradient_descent(100.0)")
-    };
-    let (outcome, events) = run(&env(), &diverging(""), &Options::default());
-    let error = outcome.unwrap_err();
-    let Cause::NotFinite {
-        name, span, value, ..
-    } = &error.cause
-    else {
-        panic!("{error:?}")
-    };
-    assert_eq!(*value, f64::INFINITY);
-    let step = error.step.unwrap();
-    assert_eq!(name, "loss");
-    assert_eq!(
-        error.to_string(),
-        format!("`loss` is infinite in step {step}")
-    );
-    let text = diverging("");
-    assert_eq!(&text[span.range()], "mean(square(guess - y))");
-    assert!(!error.is_bad_input());
-    assert!(step > 1 && logged(&events).iter().all(|s| *s < step));
-    let (outcome, events) = run(
-        &env(),
-        &diverging("hooks { nan (loss, fail: false); }"),
-        &Options::default(),
-    );
-    outcome.unwrap();
-    assert_eq!(end(&events), (step, End::NotFinite("loss".to_owned())));
-}
-
-#[test]
-fn a_loss_that_is_not_finite_names_the_likely_cause() {
-    let help = |env: &MemoryEnv, text: &str| {
-        let (outcome, _) = run(env, text, &Options::default());
-        outcome.unwrap_err().diagnostic().help.join(" ")
-    };
-    let nan = MemoryEnv::new(&[("line.csv", b"0,1\nnan,3\n")]);
-    let text = line("batch 2;", "", "");
-    assert!(help(&nan, &text).contains("the input `x` of this batch is not finite"));
-    let log = text.replace("mean(square(guess - y))", "mean(log(guess - guess - 1.0))");
-    assert!(help(&env(), &log).contains("with its initial values"));
-    let wild = line("repeat; batch 8;", "steps 5000;", "");
-    let wild = wild.replace("gradient_descent(0.1)", "gradient_descent(100.0)");
-    assert!(help(&env(), &wild).contains("a smaller learning rate"));
-}
-
-#[test]
 fn what_cannot_be_run_is_refused_before_the_first_step() {
     for (text, message) in [
         (
@@ -446,10 +376,6 @@ fn what_can_never_be_run_is_refused_by_check() {
         (
             line("repeat; batch 2;", "steps 1;", "eval { data d; }"),
             "the evaluation on `d` never ends: it repeats indefinitely",
-        ),
-        (
-            line("batch 2;", "", "warm_start (checkpoint: \"a\");"),
-            "`warm_start` cannot be run yet",
         ),
         (
             line("feature s: string; batch 2;", "", "")

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use trainspec::data::{DataContext, Element, Pipeline};
 use trainspec::env::{Clock, Env, ReadAt, Storage};
+use trainspec::saver::SharedClock;
 use trainspec::session::{Event, Options};
 use trainspec::trainer::train;
 use trainspec::{Error, State};
@@ -73,8 +74,8 @@ impl Env for MemoryEnv {
         trainspec_formats::storage::local()
     }
 
-    fn clock(&self) -> &dyn Clock {
-        &*self.clock
+    fn clock(&self) -> SharedClock {
+        self.clock.clone()
     }
 }
 

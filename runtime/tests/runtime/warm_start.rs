@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 use trainspec::saver::{
-    Backup, Records, Saver, SaverOptions, VocabInfo, Vocabulary, WarmStart, WarmStartNames,
-    init_from_checkpoint, warm_start,
+    Backup, Records, RestorePlan, Saver, SaverOptions, VocabInfo, Vocabulary, WarmStart,
+    WarmStartNames, init_from_checkpoint, warm_start,
 };
 use trainspec::{Code, State};
 use trainspec_compiler::ir::Tensor;
@@ -14,7 +14,7 @@ use trainspec_testing::folders::Folder;
 use crate::saver::{cases, state, vector};
 
 /// A float32 tensor of a case.
-fn tensor(json: &Json) -> Tensor {
+pub(crate) fn tensor(json: &Json) -> Tensor {
     assert_eq!(json["dtype"], "float32");
     let shape = json["shape"].as_array().unwrap().iter();
     let shape: Vec<usize> = shape.map(|d| d.as_u64().unwrap() as usize).collect();
@@ -22,25 +22,25 @@ fn tensor(json: &Json) -> Tensor {
     Tensor::new(&shape, data.map(|x| x.as_f64().unwrap() as f32).collect())
 }
 
-fn texts(json: &Json) -> Vec<String> {
+pub(crate) fn texts(json: &Json) -> Vec<String> {
     let list = json.as_array().unwrap().iter();
     list.map(|text| text.as_str().unwrap().to_owned()).collect()
 }
 
-fn map(json: &Json) -> BTreeMap<String, String> {
+pub(crate) fn map(json: &Json) -> BTreeMap<String, String> {
     let map = json.as_object().unwrap().iter();
     map.map(|(k, v)| (k.clone(), v.as_str().unwrap().to_owned()))
         .collect()
 }
 
-fn tensors(json: &Json) -> State {
+pub(crate) fn tensors(json: &Json) -> State {
     let map = json.as_object().unwrap().iter();
     map.map(|(name, value)| (name.clone(), tensor(value)))
         .collect()
 }
 
 /// Saves a state as `ck` in a folder.
-fn save(folder: &Folder, own: &State) -> std::path::PathBuf {
+pub(crate) fn save(folder: &Folder, own: &State) -> std::path::PathBuf {
     let mut saver = Saver::new(SaverOptions::default()).unwrap();
     saver
         .save(own, &Records::default(), &folder.file("ck"), None)
@@ -48,7 +48,7 @@ fn save(folder: &Folder, own: &State) -> std::path::PathBuf {
 }
 
 /// Compares with a tolerance that a case states, or exactly.
-fn assert_near(name: &str, found: &Tensor, expected: &Tensor, case: &Json) {
+pub(crate) fn assert_near(name: &str, found: &Tensor, expected: &Tensor, case: &Json) {
     assert_eq!(found.shape(), expected.shape(), "{name}");
     let rtol = case["rtol"].as_f64().unwrap_or(0.0);
     let atol = case["atol"].as_f64().unwrap_or(0.0);
@@ -124,8 +124,16 @@ fn oracle_warm_start_selects_names_as_tensorflow_does() {
     println!("{} cases", cases.len());
 }
 
+/// The variables that took a value, and its keys.
+fn pairs(plan: &RestorePlan) -> Vec<(&str, &str)> {
+    let pairs = plan.restored.iter();
+    pairs
+        .map(|one| (one.variable.as_str(), one.key.as_str()))
+        .collect()
+}
+
 /// `all 9.0, shape [2, 2]`
-fn filled(text: &str) -> Tensor {
+pub(crate) fn filled(text: &str) -> Tensor {
     let (value, shape) = text
         .strip_prefix("all ")
         .unwrap()
@@ -186,7 +194,7 @@ fn a_later_restore_replaces_what_was_initialized() {
     // The initial values are in the state already: they are replaced, and a checkpoint of the run replaces them again.
     let map = [("w".to_owned(), "w".to_owned())].into();
     let assigned = init_from_checkpoint(&mut own, &[], &path, &map).unwrap();
-    assert_eq!(assigned, ["w"]);
+    assert_eq!(pairs(&assigned), [("w", "w")]);
     assert_eq!(own.get("w"), Some(&vector(&[1.0])));
     assert_eq!(own.get("v"), Some(&vector(&[0.0])));
     let run = state([("w", vector(&[2.0])), ("v", vector(&[3.0]))]);
@@ -220,7 +228,7 @@ fn the_values_of_new_words_are_their_own_initial_ones() {
     let mut own = state([("w", Tensor::new(&[3, 2], initial)), ("v", vector(&[0.0]))]);
     let trainable = ["w".to_owned(), "v".to_owned()];
     let warm = warm_start(&mut own, &trainable, &path, &settings).unwrap();
-    assert_eq!(warm.variables, [("w".to_owned(), "w".to_owned())]);
+    assert_eq!(pairs(&warm), [("w", "w")]);
     let found = own.get("w").unwrap().values::<f32>().unwrap();
     assert_eq!(found, [5.0, 6.0, 3.0, 4.0, 9.0, 10.0]);
 }
@@ -251,7 +259,7 @@ fn expressions_are_anchored_at_the_start_alone() {
         // `step` is not trained.
         let trainable = ["ab".to_owned(), "b".to_owned()];
         let warm = warm_start(&mut own, &trainable, &path, &settings)?;
-        let names = warm.variables.into_iter().map(|(name, _)| name);
+        let names = warm.restored.into_iter().map(|one| one.variable);
         Ok::<Vec<String>, trainspec::Error>(names.collect())
     };
     let text = |pattern: &str| selected(WarmStartNames::Trainable(pattern.to_owned()));
@@ -378,7 +386,11 @@ fn mistakes_of_a_warm_start_are_named_and_change_nothing() {
             Code::NotFound,
             "no.txt",
         ),
-        (renamed("w", "u"), Code::NotFound, "no tensor `u`"),
+        (
+            renamed("w", "u"),
+            Code::NotFound,
+            "`w` is not in the checkpoint as `u`",
+        ),
         (
             renamed("u", "w"),
             invalid,
@@ -387,7 +399,7 @@ fn mistakes_of_a_warm_start_are_named_and_change_nothing() {
         (
             WarmStart::default(),
             invalid,
-            "`w` is f32[3, 2], and the tensor `w` of the checkpoint f32[2, 2]",
+            "`w` is f32[3, 2], and in the checkpoint f32[2, 2]",
         ),
     ] {
         let mut own = state([("v", vector(&[0.0])), ("w", matrix(3))]);

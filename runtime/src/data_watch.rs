@@ -1,0 +1,114 @@
+//! The data files of a run, compared with what they were when it began: length and time, and where those differ a fingerprint.
+//!
+//! In: the files of the training. Out: an error that names the file that changed. Leaves alone: contents between the sampled blocks.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Map, Value, json};
+use trainspec_formats::crc;
+
+use crate::env::Env;
+use crate::{Code, Error};
+
+/// The bytes of each of the blocks that a fingerprint samples.
+const SAMPLED_BYTES: usize = 64 << 10;
+
+/// The data files of a run, as they were when it began.
+#[derive(Debug)]
+pub(crate) struct DataWatch {
+    env: Arc<dyn Env>,
+    files: Vec<WatchedFile>,
+}
+
+#[derive(Debug)]
+struct WatchedFile {
+    path: PathBuf,
+    /// Its length and when it was written; `None` where the storage does not know it.
+    seen: Option<(u64, Option<SystemTime>)>,
+    fingerprint: Value,
+}
+
+impl DataWatch {
+    /// Reads the fingerprints of files.
+    pub(crate) fn new(env: &Arc<dyn Env>, paths: &[PathBuf]) -> Result<DataWatch, Error> {
+        let watched = |path: &PathBuf| {
+            Ok(WatchedFile {
+                path: path.clone(),
+                // Before the fingerprint: what is written in between is noticed.
+                seen: seen(env, path),
+                fingerprint: fingerprint(env, path).map_err(|e| unreadable(path, e))?,
+            })
+        };
+        Ok(DataWatch {
+            env: env.clone(),
+            files: paths.iter().map(watched).collect::<Result<_, Error>>()?,
+        })
+    }
+
+    /// The fingerprint of each file, by its path.
+    pub(crate) fn fingerprints(&self) -> Map<String, Value> {
+        let files = self.files.iter();
+        files
+            .map(|file| (file.path.display().to_string(), file.fingerprint.clone()))
+            .collect()
+    }
+
+    /// Fails where files changed since the run began: what was trained then is not what the next start would train on.
+    pub(crate) fn ensure_unchanged(&mut self) -> Result<(), Error> {
+        let mut changed = Vec::new();
+        for file in &mut self.files {
+            let now = seen(&self.env, &file.path);
+            if now == file.seen {
+                continue;
+            }
+            let same = fingerprint(&self.env, &file.path).is_ok_and(|one| {
+                let known = &file.fingerprint;
+                ["bytes", "crc32c"].iter().all(|key| one[key] == known[key])
+            });
+            match same {
+                true => file.seen = now,
+                false => changed.push(file.path.display().to_string()),
+            }
+        }
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let message = format!(
+            "data files changed while the run used them: {}",
+            changed.join(", ")
+        );
+        let help = "nothing more is saved; with the files of before, the run goes on from its last checkpoint, and `--fresh` starts over with these";
+        Err(Error::new(Code::FailedPrecondition, message).help(help))
+    }
+}
+
+fn seen(env: &Arc<dyn Env>, path: &Path) -> Option<(u64, Option<SystemTime>)> {
+    let about = env.storage().metadata(path).ok()?;
+    Some((about.length, about.modified))
+}
+
+/// The length of a file, a checksum of three blocks of it (its start, middle and end), and, as a hint alone, its time of modification.
+fn fingerprint(env: &Arc<dyn Env>, path: &Path) -> std::io::Result<Value> {
+    let file = env.open(path)?;
+    let length = file.length()?;
+    let block = length.min(SAMPLED_BYTES as u64);
+    let mut bytes = vec![0; block as usize];
+    let mut sum = 0;
+    for start in [0, (length - block) / 2, length - block] {
+        file.read_exact_at(start, &mut bytes)?;
+        sum = crc::append(sum, &bytes);
+    }
+    let modified = seen(env, path).and_then(|(_, modified)| modified);
+    let since = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    Ok(json!({
+        "bytes": length,
+        "crc32c": format!("{sum:08x}"),
+        "modified": since.map(|time| time.as_secs()),
+    }))
+}
+
+fn unreadable(path: &Path, error: std::io::Error) -> Error {
+    crate::run_folder::failed(path, "read it", error)
+}

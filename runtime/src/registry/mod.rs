@@ -1,0 +1,232 @@
+//! What a program registers for its specs: hooks and feeds written in Rust, by name.
+//!
+//! In: factories, and the `hook "name" (...)` and `feed "name" (...)` of a spec. Out: hooks and feeds, made for each training. What the
+//! spec names and the program lacks, what the program registers and the spec does not name, and arguments that do not fit are one error,
+//! before anything is opened.
+
+mod arguments;
+mod feeds;
+mod named_hook;
+
+pub use arguments::{Argument, Arguments, Parameter};
+pub(crate) use feeds::Feeds;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use trainspec_compiler::diag::{self, Diagnostic};
+use trainspec_compiler::typed::{HookKind, Registered, Spec};
+
+use crate::Error;
+use crate::hooks::{FeedFn, SessionRunHook};
+use crate::monitored::guarded;
+use crate::session::EventQueue;
+use named_hook::NamedHook;
+
+type Factory<T> = Arc<dyn Fn(&Arguments) -> Result<T, Error> + Send + Sync>;
+
+/// What is registered under a name.
+struct Entry<T> {
+    parameters: Vec<Parameter>,
+    factory: Factory<T>,
+}
+
+impl<T> Clone for Entry<T> {
+    fn clone(&self) -> Entry<T> {
+        Entry {
+            parameters: self.parameters.clone(),
+            factory: self.factory.clone(),
+        }
+    }
+}
+
+/// Factories of hooks and feeds, by name. Each training makes its hooks and feeds with them, so that none is used twice.
+///
+/// ```
+/// use trainspec::hooks::{SessionRunContext, SessionRunHook, SessionRunValues};
+/// use trainspec::registry::{Parameter, Registry};
+/// use trainspec::session::Options;
+/// use trainspec::Error;
+///
+/// /// Ends the training at a step: `hook "stop_after" (steps: 100);`
+/// struct StopAfter(i64);
+///
+/// impl SessionRunHook for StopAfter {
+///     fn after_run(&mut self, context: &mut SessionRunContext<'_>, _: &SessionRunValues) -> Result<(), Error> {
+///         if context.session.global_step() as i64 >= self.0 {
+///             context.request_stop();
+///         }
+///         Ok(())
+///     }
+/// }
+///
+/// let registry = Registry::default().hook("stop_after", &[Parameter::required::<i64>("steps")], |arguments| {
+///     Ok(Box::new(StopAfter(arguments.get("steps")?)))
+/// });
+/// let options = Options { registry, ..Options::default() };
+/// # let _ = options;
+/// ```
+#[derive(Clone, Default)]
+pub struct Registry {
+    hooks: BTreeMap<String, Entry<Box<dyn SessionRunHook>>>,
+    feeds: BTreeMap<String, Entry<FeedFn>>,
+}
+
+impl std::fmt::Debug for Registry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Registry")
+            .field("hooks", &self.hooks.keys().collect::<Vec<_>>())
+            .field("feeds", &self.feeds.keys().collect::<Vec<_>>())
+            .finish()
+    }
+}
+
+impl Registry {
+    /// Adds a hook, which a spec has as `hook "name" (constants);`.
+    pub fn hook(
+        mut self,
+        name: impl Into<String>,
+        parameters: &[Parameter],
+        factory: impl Fn(&Arguments) -> Result<Box<dyn SessionRunHook>, Error> + Send + Sync + 'static,
+    ) -> Registry {
+        let entry = Entry {
+            parameters: parameters.to_vec(),
+            factory: Arc::new(factory) as Factory<_>,
+        };
+        self.hooks.insert(name.into(), entry);
+        self
+    }
+
+    /// Adds a feed, which a spec has as `feed "name" (constants);`. Its function gives the inputs of the model that the data lacks, once
+    /// for each update and for each batch of an evaluation.
+    ///
+    /// ```
+    /// use trainspec::registry::{Parameter, Registry};
+    /// use trainspec::Tensor;
+    ///
+    /// let registry = Registry::default().feed("temperature", &[Parameter::required::<f64>("start")], |arguments| {
+    ///     let mut temperature = arguments.get::<f64>("start")? as f32;
+    ///     Ok(Box::new(move || {
+    ///         temperature *= 0.99;
+    ///         Ok(vec![("temperature".to_owned(), Tensor::scalar(temperature))])
+    ///     }))
+    /// });
+    /// # let _ = registry;
+    /// ```
+    pub fn feed(
+        mut self,
+        name: impl Into<String>,
+        parameters: &[Parameter],
+        factory: impl Fn(&Arguments) -> Result<FeedFn, Error> + Send + Sync + 'static,
+    ) -> Registry {
+        let entry = Entry {
+            parameters: parameters.to_vec(),
+            factory: Arc::new(factory) as Factory<_>,
+        };
+        self.feeds.insert(name.into(), entry);
+        self
+    }
+
+    /// What keeps a spec from being run with this registry, all in one error; the command line has an empty one.
+    pub fn check(&self, spec: &Spec) -> Option<Diagnostic> {
+        self.bind(spec).err().map(|diagnostic| *diagnostic)
+    }
+
+    /// The arguments of each registered hook and feed of a spec, in its order.
+    fn bind(&self, spec: &Spec) -> Result<Vec<Arguments>, Box<Diagnostic>> {
+        let (mut problems, mut bound) = (Vec::new(), Vec::new());
+        let mut span = None;
+        let (mut hooks, mut feeds) = (Vec::new(), Vec::new());
+        for hook in &spec.hooks {
+            let (registered, parameters) = match &hook.kind {
+                HookKind::Registered(registered) => {
+                    hooks.push(&registered.name);
+                    let entry = self.hooks.get(&registered.name);
+                    (registered, entry.map(|e| &e.parameters))
+                }
+                HookKind::Feed(registered) => {
+                    feeds.push(&registered.name);
+                    let entry = self.feeds.get(&registered.name);
+                    (registered, entry.map(|e| &e.parameters))
+                }
+                _ => continue,
+            };
+            let what = format!("`{}`", label(hook.kind.word(), registered));
+            let before = problems.len();
+            match parameters {
+                None => problems.push(format!("{what} is not registered")),
+                Some(parameters) => {
+                    let arguments = Arguments::bind(&what, registered, parameters, &mut problems);
+                    bound.push(arguments);
+                }
+            }
+            if problems.len() > before {
+                span.get_or_insert(hook.span);
+            }
+        }
+        let unused = |word: &str, name: &String| {
+            format!("`{word} \"{name}\"` is registered, and the spec has none")
+        };
+        let superfluous = self.hooks.keys().filter(|name| !hooks.contains(name));
+        problems.extend(superfluous.map(|name| unused("hook", name)));
+        let superfluous = self.feeds.keys().filter(|name| !feeds.contains(name));
+        problems.extend(superfluous.map(|name| unused("feed", name)));
+        if problems.is_empty() {
+            return Ok(bound);
+        }
+        let message = format!(
+            "the program registers other hooks and feeds than the spec has: {}",
+            problems.join("; ")
+        );
+        let code = diag::Code::UnknownName;
+        let diagnostic = match span {
+            Some(span) => Diagnostic::new(code, span, message),
+            None => Diagnostic::without_span(code, message),
+        };
+        Err(Box::new(diagnostic.help(
+            "a Rust program registers them in its `Options` (`trainspec::registry::Registry`); `trainspec run` has none, and refuses them",
+        )))
+    }
+
+    /// Makes the hooks and feeds of a spec. A hook that ends the run says so in the events.
+    pub(crate) fn make(&self, spec: &Spec, events: &EventQueue) -> Result<Made, Error> {
+        let mut arguments = self
+            .bind(spec)
+            .map_err(|diagnostic| *diagnostic)?
+            .into_iter();
+        let (mut hooks, mut feeds) = (Vec::new(), Vec::new());
+        for hook in &spec.hooks {
+            match &hook.kind {
+                HookKind::Registered(registered) => {
+                    let name = registered.name.clone();
+                    let factory = &self.hooks[&name].factory;
+                    let arguments = arguments.next().unwrap_or_default();
+                    let hook = guarded("hook", &name, "its factory", || factory(&arguments))?;
+                    let hook = NamedHook::new(name, hook, events.clone());
+                    hooks.push(Box::new(hook) as Box<dyn SessionRunHook>);
+                }
+                HookKind::Feed(registered) => {
+                    let name = registered.name.clone();
+                    let factory = &self.feeds[&name].factory;
+                    let arguments = arguments.next().unwrap_or_default();
+                    let feed = guarded("feed", &name, "its factory", || factory(&arguments))?;
+                    feeds.push((name, feed));
+                }
+                _ => {}
+            }
+        }
+        let feeds = Feeds::new(feeds);
+        Ok(Made { hooks, feeds })
+    }
+}
+
+/// `hook "name"`, as errors call it.
+fn label(word: &str, registered: &Registered) -> String {
+    format!("{word} \"{}\"", registered.name)
+}
+
+/// What the factories of a registry made for a spec.
+pub(crate) struct Made {
+    pub(crate) hooks: Vec<Box<dyn SessionRunHook>>,
+    pub(crate) feeds: Feeds,
+}

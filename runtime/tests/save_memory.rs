@@ -1,0 +1,102 @@
+//! The memory of a run that saves: the state and one copy of it, whatever is saved or evaluated with averages.
+
+use std::alloc::{GlobalAlloc, Layout, System as SystemAllocator};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use trainspec::env::{Env, System};
+use trainspec::session::{Event, Options};
+use trainspec::trainer::train;
+use trainspec_compiler::Compilation;
+use trainspec_compiler::source::NoFiles;
+use trainspec_testing::folders::Folder;
+
+/// The system's allocator, which keeps the most bytes that were allocated at once.
+struct Peak;
+
+static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+fn add(bytes: usize) {
+    let now = ALLOCATED.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    PEAK.fetch_max(now, Ordering::Relaxed);
+}
+
+#[allow(unsafe_code)] // a global allocator cannot be written without
+// SAFETY: all calls are passed on as they are.
+unsafe impl GlobalAlloc for Peak {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        add(layout.size());
+        // SAFETY: the caller keeps the contract of the system's allocator.
+        unsafe { SystemAllocator.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        add(layout.size());
+        // SAFETY: as above.
+        unsafe { SystemAllocator.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        add(size);
+        ALLOCATED.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: as above.
+        unsafe { SystemAllocator.realloc(at, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        ALLOCATED.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: as above.
+        unsafe { SystemAllocator.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Peak = Peak;
+
+/// 4 million parameters with two slots and an average each: 64 MB.
+const SPEC: &str = r#"
+spec large;
+data points { source csv("points.csv"); feature x: f32; repeat; batch 2; }
+data seen { source csv("points.csv"); feature x: f32; batch 2; }
+model (x: f32[batch]) {
+    param w: f32[4_000_000] = ones();
+    loss mean(square(w)) * mean(x);
+}
+train { data points; optimizer adam(learning_rate: 0.01); ema (decay: 0.9); steps 9; }
+eval { data seen; every 2 steps; with ema; }
+hooks { checkpoint (dir: "DIR", every: 2 steps, keep: 2); }
+"#;
+
+#[test]
+fn saving_and_evaluating_averages_take_one_copy_of_the_state() {
+    let folder = Folder::new();
+    folder.write("points.csv", b"1\n2\n3\n4\n");
+    let dir = folder.0.join("run");
+    let text = SPEC.replace("DIR", dir.to_str().unwrap());
+    let compilation = Compilation::check("large", &text, &NoFiles, &Default::default());
+    let spec = compilation.spec.expect("a good spec");
+    let options = Options {
+        folder: folder.0.clone(),
+        ..Options::default()
+    };
+    let env: Arc<dyn Env> = Arc::new(System::default());
+    let mut saves = 0;
+    let before = ALLOCATED.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    let state = train(&spec, &options, &env, &mut |event: &Event| {
+        saves += u32::from(matches!(event, Event::Saved { .. }));
+    });
+    let state = state.unwrap();
+    assert_eq!((state.step(), saves), (9, 5));
+    let taken = PEAK.load(Ordering::Relaxed) - before;
+    let values = state.values().iter().map(|value| value.ty().bytes());
+    let expected = usize::try_from(values.sum::<u64>()).unwrap();
+    assert!(expected > 60_000_000, "{expected}");
+    // Code, buffers of files and the batch besides.
+    let small = 8 << 20;
+    assert!(
+        taken <= 2 * expected + small,
+        "{taken} bytes for a state of {expected}"
+    );
+}
