@@ -35,3 +35,5 @@ done
 rm -rf "$written"
 printf -- '-- %s\n' "fresh files"
 "$venv/bin/python" tests/interop/fresh_files.py "$target/debug/trainspec" --seed 1
+printf -- '-- %s\n' "training"
+"$venv/bin/python" tests/interop/training.py "$target/debug/trainspec"

@@ -328,3 +328,8 @@ fn expand(text: &str) -> String {
     }
     out
 }
+
+/// The Rust in the pages of documentation, run as the examples of items are.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/running.md")]
+struct RunningPage;

@@ -8,7 +8,8 @@
 //! - `trainspec,data`: as the stages of a data set; it gets a source with `image` and `label` if it has none
 //! - `trainspec,train`: as the settings of a training, beside a model with the layers `body` and `head` and the data set
 //!   `train_set`; it gets an optimizer if it has none
-//! - `trainspec,eval` and `trainspec,hooks`: as the settings of an evaluation or of hooks, beside the same and a training
+//! - `trainspec,eval` and `trainspec,hooks`: as the settings of an evaluation or of hooks, beside the same and a training; hooks also
+//!   beside an evaluation `test`
 //!
 //! With `error CODE` at the end, as in `trainspec,model,error shape-mismatch`, a diagnostic must have that code; without
 //! it there must be no errors. Warnings are fine.
@@ -177,6 +178,13 @@ train {
 }
 "#;
 
+const EVAL: &str = r#"
+eval test {
+    data  test_set;
+    every 100 steps;
+}
+"#;
+
 impl Snippet {
     fn wrapped(&self) -> String {
         let text = &self.text;
@@ -205,7 +213,7 @@ impl Snippet {
                 format!("spec snippet;\n{MODEL}\ntrain {{ {optimizer}\n{text}}}\n")
             }
             "eval" => format!("spec snippet;\n{MODEL}{TRAIN}\neval {{\n{text}}}\n"),
-            "hooks" => format!("spec snippet;\n{MODEL}{TRAIN}\nhooks {{\n{text}}}\n"),
+            "hooks" => format!("spec snippet;\n{MODEL}{TRAIN}{EVAL}\nhooks {{\n{text}}}\n"),
             other => panic!(
                 "{}: a snippet cannot be wrapped in `{other}`",
                 self.location

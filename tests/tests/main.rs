@@ -23,4 +23,5 @@ mod oracle_training;
 mod pipeline;
 mod run_errors;
 mod standard_library;
+mod tf_train;
 mod words;

@@ -7,7 +7,7 @@ use trainspec_ir::Tensor;
 use trainspec_tests::oracle::optimizers::{run_file, same_bits_of_slot};
 use trainspec_tests::oracle::run::{Run, checked};
 use trainspec_tests::oracle::tensors::tensors;
-use trainspec_tests::oracle::{Engine, cases, folder, own_folder};
+use trainspec_tests::oracle::{Engine, assert_values, cases, folder, own_folder};
 
 #[test]
 fn oracle_optimizers_interpreted() {
@@ -17,6 +17,25 @@ fn oracle_optimizers_interpreted() {
 #[test]
 fn oracle_optimizers_compiled() {
     run_file(&folder().join("optimizers.json"), Engine::Compiled);
+}
+
+/// Every optimizer of `tf.train` has cases, whose `op` is the name of the class without its ending.
+#[test]
+fn oracle_optimizers_are_those_of_tf_train() {
+    let classes = [
+        "GradientDescentOptimizer",
+        "MomentumOptimizer",
+        "AdamOptimizer",
+        "AdagradOptimizer",
+        "AdagradDAOptimizer",
+        "AdadeltaOptimizer",
+        "RMSPropOptimizer",
+        "FtrlOptimizer",
+        "ProximalGradientDescentOptimizer",
+        "ProximalAdagradOptimizer",
+    ];
+    let names = classes.map(|class| class.strip_suffix("Optimizer").unwrap());
+    assert_values("optimizers.json", "op", &names);
 }
 
 /// Without an epsilon Adam's first step is the rate, whatever the gradient: TensorFlow's is, up to the last place.

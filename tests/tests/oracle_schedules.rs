@@ -2,7 +2,7 @@
 //! interpreted and compiled.
 
 use trainspec_tests::oracle::schedules::{run_file, same_bits};
-use trainspec_tests::oracle::{Engine, folder, own_folder};
+use trainspec_tests::oracle::{Engine, assert_values, folder, own_folder};
 
 #[test]
 fn oracle_schedules_interpreted() {
@@ -12,6 +12,23 @@ fn oracle_schedules_interpreted() {
 #[test]
 fn oracle_schedules_compiled() {
     run_file(&folder().join("schedules.json"), Engine::Compiled);
+}
+
+/// Every schedule of `tf.train` has cases; `piecewise_constant_decay` is another name of `piecewise_constant`.
+#[test]
+fn oracle_schedules_are_those_of_tf_train() {
+    let functions = [
+        "exponential_decay",
+        "natural_exp_decay",
+        "inverse_time_decay",
+        "polynomial_decay",
+        "cosine_decay",
+        "cosine_decay_restarts",
+        "linear_cosine_decay",
+        "noisy_linear_cosine_decay",
+        "piecewise_constant",
+    ];
+    assert_values("schedules.json", "kind", &functions);
 }
 
 /// The difference of the two rates is taken in f32. Interpreted only: the last place of a power is the engine's own.

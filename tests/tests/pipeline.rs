@@ -61,8 +61,10 @@ fn run_program(path: &Path, spec: &Arc<Spec>) -> Option<String> {
         rows: None,
         pass: 0,
         location: None,
+        row_locations: Vec::new(),
     };
     let mut session = Session::new(spec, &options).ok()?;
+    session.check_finite();
     session.prepare(&batch).expect("a step for the batch");
     Some(session.step_program()?.to_string())
 }

@@ -24,6 +24,7 @@ pub mod schedules;
 pub mod tensors;
 pub mod training;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::Value as Json;
@@ -78,4 +79,18 @@ pub fn run_cases(path: &Path, field: &str, run: impl Fn(&Json) -> Result<Finding
         report.case(&text(field), &text("name"), || run(case));
     }
     report.finish(&path.display().to_string());
+}
+
+/// Fails unless the cases of a file in the project's own folder have exactly these values of a field.
+pub fn assert_values(file: &str, field: &str, expected: &[&str]) {
+    let cases = cases(&own_folder().join(file));
+    let found: BTreeSet<&str> = cases
+        .iter()
+        .filter_map(|case| case[field].as_str())
+        .collect();
+    assert_eq!(
+        found,
+        expected.iter().copied().collect(),
+        "`{field}` of {file}"
+    );
 }
