@@ -182,9 +182,11 @@ fn in_folder(files: Files<'_>, folder: &Path) -> Result<Vec<PathBuf>, Error> {
         let prefix = match name.strip_suffix(".index") {
             Some(prefix) => prefix.to_owned(),
             None if name.ends_with(".safetensors") => (*name).to_owned(),
+            // The data of a bundle. An interrupted save leaves it without its index, which is written last: that is no checkpoint.
+            None if name.contains(".data-") => continue,
             // One table of the first version, or a set of them; only names with a step, so that no other file is opened.
             None => match name.rsplit_once("-of-") {
-                Some((front, count)) if !name.contains(".data-") && is_number(count) => {
+                Some((front, count)) if is_number(count) => {
                     match front.rsplit_once('-') {
                         Some((prefix, shard)) if is_number(shard) => {
                             format!("{prefix}-?????-of-{count}")

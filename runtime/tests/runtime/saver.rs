@@ -726,8 +726,17 @@ fn the_newest_complete_checkpoint_is_found() {
     let data = "model-10.data-00000-of-00001";
     // (what is done, what is found, what is skipped)
     type Damage<'a> = &'a dyn Fn(&Folder);
-    let cases: [(&str, Damage<'_>, &str, &[&str]); 9] = [
+    let cases: [(&str, Damage<'_>, &str, &[&str]); 10] = [
         ("nothing", &|_| {}, "model-10", &[]),
+        (
+            "a save that was interrupted before its index, and no list",
+            &|f| {
+                std::fs::remove_file(f.file(index)).unwrap();
+                std::fs::remove_file(f.file("checkpoint")).unwrap();
+            },
+            "model-9",
+            &[],
+        ),
         (
             "a checksum",
             &|f| {
