@@ -186,14 +186,12 @@ fn in_folder(files: Files<'_>, folder: &Path) -> Result<Vec<PathBuf>, Error> {
             None if name.contains(".data-") => continue,
             // One table of the first version, or a set of them; only names with a step, so that no other file is opened.
             None => match name.rsplit_once("-of-") {
-                Some((front, count)) if is_number(count) => {
-                    match front.rsplit_once('-') {
-                        Some((prefix, shard)) if is_number(shard) => {
-                            format!("{prefix}-?????-of-{count}")
-                        }
-                        _ => continue,
+                Some((front, count)) if is_number(count) => match front.rsplit_once('-') {
+                    Some((prefix, shard)) if is_number(shard) => {
+                        format!("{prefix}-?????-of-{count}")
                     }
-                }
+                    _ => continue,
+                },
                 _ if step_of(name).is_some() => (*name).to_owned(),
                 _ => continue,
             },
