@@ -28,6 +28,7 @@ mod error;
 pub mod graph;
 pub mod hooks;
 mod lru;
+mod machine;
 pub mod memory;
 pub mod monitored;
 pub mod program;

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trainspec_compiler::codegen::cpu::Cpu;
 use trainspec_compiler::diag::{Code, Diagnostic};
 use trainspec_compiler::lower::GLOBAL_STEP;
 use trainspec_compiler::typed::{
@@ -15,6 +14,7 @@ use crate::data::{Batch, DataContext, Input, Pipeline, Position};
 use crate::default_hooks::with_default_hooks;
 use crate::env::{Env, Storage};
 use crate::hooks::{BestSaver, EvalHook, LastBatch};
+use crate::machine::{self, MACHINE_RECORD};
 use crate::monitored::{MonitoredSession, SessionCreator};
 use crate::program::{Engine, FeedDict, Fetched};
 use crate::registry::{Feeds, Made};
@@ -128,7 +128,7 @@ impl<'o> Run<'o> {
                     constants: spec.constants.clone(),
                     seed,
                     files: input.files(),
-                    machine: machine(&options.engine),
+                    machine: machine::machine(&options.engine),
                     threads: match &options.engine {
                         Engine::Interpreted => 1,
                         Engine::Compiled(pool) => pool.threads(),
@@ -486,6 +486,10 @@ impl SessionCreator for RestoredSession {
         if let Some(note) = restored.plan.inexact() {
             self.events.push(Event::Note(note));
         }
+        let recorded = restored.records.get(MACHINE_RECORD);
+        if let Some(note) = machine::compare(recorded, &self.options.engine) {
+            self.events.push(Event::Note(note));
+        }
         session.restored(restored.records);
         session.check_finite();
         Ok(session)
@@ -534,25 +538,6 @@ pub(crate) fn run_dir(spec: &Spec, options: &Options) -> Option<PathBuf> {
 fn computes_at_end(spec: &Spec) -> bool {
     let mut hooks = spec.hooks.iter();
     hooks.any(|hook| matches!(hook.kind, HookKind::FinalOps { .. }))
-}
-
-/// What the bits of a run depend on besides its spec, seed and data.
-fn machine(engine: &Engine) -> String {
-    match engine {
-        Engine::Interpreted => "the interpreter".to_owned(),
-        Engine::Compiled(_) => {
-            let cpu = Cpu::host();
-            let features = [
-                ("AVX-512", cpu.has_avx512()),
-                ("AVX2", cpu.has_avx2()),
-                ("FMA", cpu.has_fma()),
-            ];
-            let names: Vec<&str> = (features.iter().filter(|(_, has)| *has))
-                .map(|(name, _)| *name)
-                .collect();
-            format!("{} with {}", std::env::consts::ARCH, names.join(", "))
-        }
-    }
 }
 
 /// The savers of the `checkpoint` hook, which go on with the lists of the folder, and the newest complete checkpoint there.

@@ -14,6 +14,7 @@ use crate::data_watch::DataWatch;
 use crate::hooks::best::BestSaver;
 use crate::hooks::event_files::EventFiles;
 use crate::hooks::{SessionRunContext, SessionRunHook, SessionRunValues};
+use crate::machine::{self, MACHINE_RECORD};
 use crate::saver::{BackgroundSaver, HELD_RECORD, Saver, VarList, is_scratch};
 use crate::session::{EventQueue, Saves, Session, Timer};
 
@@ -124,7 +125,9 @@ impl SessionRunHook for CheckpointHook {
             names.any(|name| !is_scratch(name) && !patterns.iter().any(|one| matches(one, name)))
         };
         self.held = self.held.take().filter(leaves_out);
+        let machine = machine::record(session.engine());
         let records = session.records_mut();
+        records.insert(MACHINE_RECORD, machine);
         match &self.held {
             Some(patterns) => records.insert(HELD_RECORD, patterns.join("\n")),
             None => records.remove(HELD_RECORD),

@@ -8,7 +8,7 @@ use trainspec::env::{Env, Storage, System};
 use trainspec::saver::NewestCheckpoint;
 use trainspec::session::{End, Event, Options};
 use trainspec::trainer::train;
-use trainspec::{Code, Error, State, StopToken};
+use trainspec::{Code, Engine, Error, State, StopToken};
 use trainspec_compiler::typed::Spec;
 use trainspec_formats::events::{Purge, Run, RunOptions};
 use trainspec_formats::storage;
@@ -401,6 +401,24 @@ fn a_damaged_newest_checkpoint_is_passed_over_aloud() {
     let says = |event: &Event| matches!(event, Event::Note(text) if text.contains("model.ckpt-7"));
     assert!(events.iter().any(says), "{events:?}");
     assert_eq!(bits(&state), straight);
+}
+
+#[test]
+fn a_run_that_goes_on_elsewhere_says_that_its_bits_may_differ() {
+    let folder = Folder::new("elsewhere");
+    let interpreted = Options {
+        engine: Engine::Interpreted,
+        ..options(&folder)
+    };
+    run(&training(4, 0.05), &interpreted);
+    let (_, events) = run(&training(4, 0.05), &interpreted);
+    let says = |event: &Event| matches!(event, Event::Note(text) if text.contains("not promised"));
+    assert!(!events.iter().any(says), "{events:?}");
+    // The checkpoint says it, not the folder: a run that makes no step here leaves it as it is.
+    for _ in 0..2 {
+        let (_, events) = run(&training(4, 0.05), &options(&folder));
+        assert!(events.iter().any(says), "{events:?}");
+    }
 }
 
 #[test]
