@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trainspec_compiler::codegen;
+use trainspec_compiler::codegen::exec::WorkMemory;
 use trainspec_compiler::codegen::exec::pool::Pool;
 use trainspec_compiler::ir::graph::{self, Graph, Type};
 use trainspec_compiler::ir::interp::RunError;
@@ -263,6 +264,17 @@ pub fn prepare(
     options: &PipelineOptions,
     engine: &Engine,
 ) -> Result<Box<dyn Executable>, Error> {
+    prepare_in(graph, fetches, options, engine, &WorkMemory::default())
+}
+
+/// As [`prepare`], with work memory that other programs use, too.
+pub(crate) fn prepare_in(
+    graph: Graph,
+    fetches: &FetchSet,
+    options: &PipelineOptions,
+    engine: &Engine,
+    memory: &WorkMemory,
+) -> Result<Box<dyn Executable>, Error> {
     Ok(match engine {
         Engine::Interpreted => {
             let graph = pipeline::simplify(graph, fetches, options);
@@ -273,9 +285,10 @@ pub fn prepare(
             let program = pipeline::planned(graph, fetches, options);
             memory::ensure("the program", memory::program_buffers(&program, 0))?;
             Box::new(Compiled {
-                executable: codegen::exec::Executable::new(
+                executable: codegen::exec::Executable::sharing(
                     compile(program, options)?,
                     pool.clone(),
+                    memory.clone(),
                 ),
                 state_indices: None,
             })

@@ -1,11 +1,13 @@
-//! The memory of a run that saves: the state and one copy of it, whatever is saved or evaluated with averages.
+//! The memory of a run: of one that saves the state and one copy of it, whatever is saved or evaluated with averages; of a session one
+//! arena, whatever is fetched.
 
 use std::alloc::{GlobalAlloc, Layout, System as SystemAllocator};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use trainspec::env::{Env, System};
-use trainspec::session::{Event, Options};
+use trainspec::program::InputView;
+use trainspec::session::{Event, Options, Session};
 use trainspec::trainer::train;
 use trainspec_compiler::Compilation;
 use trainspec_compiler::source::NoFiles;
@@ -68,8 +70,44 @@ eval { data seen; every 2 steps; with ema; }
 hooks { checkpoint (dir: "DIR", every: 2 steps, keep: 2); }
 "#;
 
+/// Tests here measure what the whole process allocates, so they take turns.
+static ALONE: Mutex<()> = Mutex::new(());
+
+#[test]
+fn programs_of_a_session_share_one_arena() {
+    let _alone = ALONE.lock();
+    let text = "spec wide;
+        model (x: f32[batch, 64]) {
+            let a = sort(x @ transpose(x), axis: 1);
+            let b = sort(a @ a, axis: 1);
+            let top = sum(a, axis: 1);
+            let sharp = sum(b, axis: 1);
+            loss mean(dense(expand_dims(top + sharp, axis: 1), 1));
+        }
+        train { optimizer gradient_descent(0.1); }";
+    let spec = trainspec::check("wide", text).unwrap();
+    let mut session = Session::new(&spec, &Options::default()).unwrap();
+    let x = vec![0.01_f32; 1024 * 64];
+    let feeds = [("x", InputView::new(&[1024, 64], &x))];
+    session.step(&feeds).unwrap();
+    let arena = session.specialised()[0].bytes;
+    assert!(arena > 8 << 20, "{arena}");
+    let before = ALLOCATED.load(Ordering::Relaxed);
+    session.run(("train_op", "top"), &feeds).unwrap();
+    session.run(("train_op", "sharp"), &feeds).unwrap();
+    session.run("top", &feeds).unwrap();
+    session.eval(&feeds).unwrap();
+    let more = ALLOCATED.load(Ordering::Relaxed).saturating_sub(before);
+    assert_eq!(session.specialised().len(), 4);
+    assert!(
+        more < arena / 2,
+        "{more} bytes more than an arena of {arena}"
+    );
+}
+
 #[test]
 fn saving_and_evaluating_averages_take_one_copy_of_the_state() {
+    let _alone = ALONE.lock();
     let folder = Folder::new();
     folder.write("points.csv", b"1\n2\n3\n4\n");
     let dir = folder.0.join("run");

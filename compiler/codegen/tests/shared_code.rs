@@ -4,7 +4,7 @@ use std::sync::{Arc, Barrier};
 
 use trainspec_codegen::Options;
 use trainspec_codegen::exec::pool::Pool;
-use trainspec_codegen::exec::{CompiledProgram, Executable};
+use trainspec_codegen::exec::{CompiledProgram, Executable, WorkMemory};
 use trainspec_ir::build::Builder;
 use trainspec_ir::fuse::fuse;
 use trainspec_ir::graph::{Graph, Type};
@@ -27,7 +27,16 @@ fn step() -> Graph {
 
 /// The losses and the last weights of some steps on one feed.
 fn train(compiled: &Arc<CompiledProgram>, pool: &Arc<Pool>, feed: f32) -> (Vec<f64>, Tensor) {
-    let mut program = Executable::new(Arc::clone(compiled), Arc::clone(pool));
+    train_in(compiled, pool, feed, WorkMemory::default())
+}
+
+fn train_in(
+    compiled: &Arc<CompiledProgram>,
+    pool: &Arc<Pool>,
+    feed: f32,
+    arena: WorkMemory,
+) -> (Vec<f64>, Tensor) {
+    let mut program = Executable::sharing(Arc::clone(compiled), Arc::clone(pool), arena);
     let values = (0..64 * 31).map(|i| feed + (i % 17) as f32 / 16.0);
     let x = Tensor::new(&[64, 31], values.collect());
     let mut state = [Tensor::new(&[31, 9], vec![0.05_f32; 31 * 9])];
@@ -81,6 +90,38 @@ fn code_outlives_the_executables_that_run_it() {
     let first = train(&compiled, &pool, 0.25);
     // The first executable was dropped; a new one begins with a workspace of its own.
     assert_eq!(first, train(&compiled, &pool, 0.25));
+}
+
+#[test]
+fn programs_that_share_an_arena_do_not_see_each_other() {
+    let large = CompiledProgram::compile(plan(fuse(&step(), true)), &Options::default());
+    let b = Builder::new("small");
+    let x = b.input("x", &Type::new(DType::F32, &[7]));
+    b.result("y", (x.exp().sum(&[0]) * 2.0).sqrt());
+    let small = CompiledProgram::compile(plan(fuse(&b.finish(), true)), &Options::default());
+    let (large, small) = (large.expect("it compiles"), small.expect("it compiles"));
+    let pool = Arc::new(Pool::exactly(1));
+    let alone = train(&large, &pool, 0.25);
+    // The small one makes the arena, the large one makes it grow; then one runs between the steps of the other.
+    let arena = WorkMemory::default();
+    let mut between = Executable::sharing(small, Arc::clone(&pool), arena.clone());
+    let x = Tensor::new(&[7], vec![0.5_f32; 7]);
+    let mut run = || between.run(&[(&x).into()], &mut [], &[]).expect("it runs");
+    let expected = run();
+    assert_eq!(train_in(&large, &pool, 0.25, arena.clone()), alone);
+    assert_eq!(run(), expected);
+    // Two at once: neither waits, and neither writes where the other computes.
+    let start = Barrier::new(2);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            let (large, pool, arena) = (&large, &pool, arena.clone());
+            let (start, alone) = (&start, &alone);
+            scope.spawn(move || {
+                start.wait();
+                assert_eq!(&train_in(large, pool, 0.25, arena), alone);
+            });
+        }
+    });
 }
 
 #[test]

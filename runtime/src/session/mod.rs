@@ -30,6 +30,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use trainspec_compiler::codegen::exec::WorkMemory;
 use trainspec_compiler::diag::{self, Diagnostic};
 use trainspec_compiler::ir::plan::Program;
 use trainspec_compiler::ir::{Tensor, TensorType};
@@ -266,6 +267,7 @@ impl Session {
         let micro_batches = train.accumulate.max(1) as usize;
         let (compile, engine) = (&options.pipeline, &options.engine);
         let trainable = Trainable::from(spec.clone());
+        let memory = WorkMemory::default();
         let programs = |kind, accumulates| {
             Programs::new(
                 trainable.clone(),
@@ -273,6 +275,7 @@ impl Session {
                 accumulates,
                 compile.clone(),
                 engine.clone(),
+                memory.clone(),
             )
         };
         Ok(Session {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use trainspec_compiler::codegen::exec::WorkMemory;
 use trainspec_compiler::diag::Diagnostic;
 use trainspec_compiler::ir::graph::Graph;
 use trainspec_compiler::{
@@ -10,7 +11,7 @@ use trainspec_compiler::{
 
 use crate::Error;
 use crate::lru::LruCache;
-use crate::program::{Engine, Executable, Fetched, prepare};
+use crate::program::{Engine, Executable, Fetched, prepare_in};
 use crate::session::Specialisation;
 
 /// The capacity of the cache, in specialisations.
@@ -26,6 +27,8 @@ pub(super) struct Programs {
     kind: ProgramKind,
     options: PipelineOptions,
     engine: Engine,
+    /// The arena and scratch buffers of all programs of the session, which run one after another.
+    memory: WorkMemory,
     /// Whether an update takes several micro-batches.
     accumulates: bool,
     /// What every run fetches.
@@ -60,6 +63,7 @@ impl Programs {
         accumulates: bool,
         options: PipelineOptions,
         engine: Engine,
+        memory: WorkMemory,
     ) -> Programs {
         Programs {
             always: trainable.fetches(kind).without_checks(),
@@ -67,6 +71,7 @@ impl Programs {
             kind,
             options,
             engine,
+            memory,
             accumulates,
             declared: Vec::new(),
             cache: LruCache::new(MAX_CACHED_PROGRAMS),
@@ -158,7 +163,8 @@ impl Programs {
                     self.warnings = lowered.warnings;
                 }
                 pipeline::check_fetches(&lowered.graph, kind, &FetchSet::Only(key.0.clone()))?;
-                prepare(lowered.graph, &fetches, &self.options, &self.engine)
+                let (options, engine) = (&self.options, &self.engine);
+                prepare_in(lowered.graph, &fetches, options, engine, &self.memory)
             };
             let program = compile(self.kind)?;
             let micro_batch = match self.accumulates {

@@ -18,8 +18,8 @@ use crate::exec::input::InputView;
 use crate::exec::memory::{self, Arena};
 use crate::exec::pool::Pool;
 use crate::exec::trace::{KernelSpan, Profile};
+use crate::exec::work_memory::{Buffers, WorkMemory};
 use crate::exec::workspace::{Pointers, Workspace};
-use crate::library::Scratch;
 
 /// A compiled program with the memory and the threads to run it. The code is shared: several executables of one [`CompiledProgram`] run at
 /// once, on threads of their own.
@@ -27,8 +27,9 @@ use crate::library::Scratch;
 pub struct Executable {
     compiled: Arc<CompiledProgram>,
     workspace: Workspace,
+    /// The arena and scratch buffers, between runs.
+    memory: WorkMemory,
     pool: Arc<Pool>,
-    scratch: Scratch,
     /// Staging buffers of new values that lie in an input, a constant or another state variable.
     staged: Vec<Option<Arena>>,
     /// Staging buffers of inputs that were not contiguous, made when the first such one is fed.
@@ -44,17 +45,27 @@ pub struct Executable {
 impl Executable {
     /// Allocates what a program needs to run on the threads of a pool.
     pub fn new(compiled: Arc<CompiledProgram>, pool: Arc<Pool>) -> Executable {
+        Executable::sharing(compiled, pool, WorkMemory::default())
+    }
+
+    /// As [`Executable::new`], with the work memory that other programs use, too.
+    pub fn sharing(
+        compiled: Arc<CompiledProgram>,
+        pool: Arc<Pool>,
+        memory: WorkMemory,
+    ) -> Executable {
         let program = compiled.program();
+        memory.reserve(program.arena);
         let stage = |(state, view): &(StateId, View)| {
             let ty = program.staged(*state, view)?;
             Some(Arena::new(ty.elements() * ty.dtype.bytes()))
         };
         Executable {
             staged: program.kernels.writes.iter().map(stage).collect(),
-            workspace: Workspace::new(&compiled),
+            workspace: Workspace::new(&compiled, Arena::default()),
+            memory,
             staged_inputs: compiled.inputs().iter().map(|_| None).collect(),
             pool,
-            scratch: Scratch::default(),
             pointers: Default::default(),
             places: Vec::new(),
             collapse: Collapse::default(),
@@ -215,22 +226,28 @@ impl Executable {
             }
             false => self.collapse.one(),
         }
-        // SAFETY: the workspace was made for this program. The tensors have the types that the program requires, as was just checked.
+        let Buffers { arena, mut scratch } = self.memory.take(self.compiled.program().arena);
+        self.workspace.arena = arena;
+        // SAFETY: the workspace was made for this program, and its arena is as large as the plan says. The tensors have the types that the program requires, as was just checked.
         // Inputs are borrowed for the run, or copies of such; state is borrowed exclusively, and its variables are different tensors, because `places` are
         // distinct.
-        unsafe {
+        let ran = unsafe {
             let _ftz = FtzGuard::enable();
             self.compiled.run(
                 &mut self.workspace,
                 &feeds.0,
                 &before.0,
                 &self.pool,
-                &mut self.scratch,
-            )?;
+                &mut scratch,
+            )
+        };
+        if ran.is_ok() {
+            self.fetch(results);
+            self.write();
         }
-        self.fetch(results);
-        self.write();
-        Ok(())
+        let arena = std::mem::take(&mut self.workspace.arena);
+        self.memory.give_back(Buffers { arena, scratch });
+        ran
     }
 
     fn fetch(&self, results: &mut [(String, Tensor)]) {

@@ -8,21 +8,27 @@ use crate::exec::huge_pages::{self, HUGE_PAGE_BYTES, MIN_ADVISED_BYTES};
 use crate::library::{Slice, SliceMut};
 
 /// The arena of a program's buffers: zeroed bytes, aligned to a cache line, and to a huge page where they are as many.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Arena {
     bytes: Vec<u8>,
     /// The index of the first aligned byte.
     first: usize,
+    size: usize,
 }
 
 impl Arena {
-    pub(super) fn new(bytes: usize) -> Arena {
-        let (bytes, first) = zeroed_aligned(bytes);
-        Arena { bytes, first }
+    pub(super) fn new(size: usize) -> Arena {
+        let (bytes, first) = zeroed_aligned(size);
+        Arena { bytes, first, size }
     }
 
     pub(super) fn pointer(&mut self) -> *mut u8 {
         self.bytes[self.first..].as_mut_ptr()
+    }
+
+    /// The bytes that were asked for.
+    pub(super) fn size(&self) -> usize {
+        self.size
     }
 }
 

@@ -18,6 +18,7 @@ pub mod pool;
 mod scan;
 mod trace;
 mod wave;
+mod work_memory;
 mod workspace;
 
 pub use compiled_program::CompiledProgram;
@@ -26,3 +27,4 @@ pub use executable::Executable;
 pub use huge_pages::{copy_on_huge_pages, vec_on_huge_pages};
 pub use input::{InputElement, InputView};
 pub use trace::KernelSpan;
+pub use work_memory::WorkMemory;

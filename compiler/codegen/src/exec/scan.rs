@@ -39,7 +39,7 @@ impl Carries {
                 .map(|bytes| Arena::new(*bytes))
         };
         Carries {
-            body: Workspace::new(&scan.body),
+            body: Workspace::new(&scan.body, Arena::new(scan.body.program().arena)),
             now: carried().collect(),
             next: carried().collect(),
             inputs: Pointers::default(),

@@ -12,6 +12,7 @@ use crate::library::Slice;
 /// The memory of one runner of a [`CompiledProgram`].
 #[derive(Debug)]
 pub(super) struct Workspace {
+    /// Where it is shared with other programs, it is here during a run.
     pub(super) arena: Arena,
     /// The base address of each buffer, during and right after a run.
     pub(super) bases: Pointers,
@@ -26,10 +27,10 @@ pub(super) struct Workspace {
 }
 
 impl Workspace {
-    /// A workspace for a program.
-    pub(super) fn new(compiled: &CompiledProgram) -> Workspace {
+    /// A workspace for a program, with an arena.
+    pub(super) fn new(compiled: &CompiledProgram, arena: Arena) -> Workspace {
         Workspace {
-            arena: Arena::new(compiled.program().arena),
+            arena,
             bases: Pointers::default(),
             table: Pointers::default(),
             arguments: Arguments::default(),
