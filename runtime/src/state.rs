@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use trainspec_compiler::codegen::exec::pool::Pool;
 use trainspec_compiler::codegen::exec::{copy_into, copy_on_huge_pages};
+use trainspec_compiler::ir::tensor::Data;
 use trainspec_compiler::ir::{DType, Tensor};
 use trainspec_compiler::lower::{GLOBAL_STEP, SEED};
 use trainspec_compiler::typed::{Averaged, Spec};
@@ -186,6 +187,24 @@ impl State {
         step.map_or(0, |s| s[0].max(0) as u64)
     }
 
+    /// A hash (FNV-1a) of all names, types and bits: states that differ in any bit have different ones, but for a chance of 2^-64.
+    ///
+    /// ```
+    /// use trainspec::{State, Tensor};
+    ///
+    /// let state = |x: f32| State::from_iter([("x".to_owned(), Tensor::scalar(x))]);
+    /// assert_eq!(state(1.0).digest(), state(1.0).digest());
+    /// assert_ne!(state(0.0).digest(), state(-0.0).digest());
+    /// ```
+    pub fn digest(&self) -> u64 {
+        let mut hash = Fnv1a::default();
+        for (name, value) in self.saved() {
+            hash.add(format!("{name} {}\n", value.ty()).as_bytes());
+            hash.add_elements(value);
+        }
+        hash.0
+    }
+
     /// Forgets the micro-batches that were accumulated for an update that is not completed: their count and their sums are 0 again.
     pub(crate) fn discard_micro_batches(&mut self) {
         let scratch = self.names.iter().zip(&mut self.values);
@@ -214,6 +233,40 @@ impl State {
             }
         }
         any
+    }
+}
+
+/// The 64-bit FNV-1a hash.
+struct Fnv1a(u64);
+
+impl Default for Fnv1a {
+    fn default() -> Fnv1a {
+        Fnv1a(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Fnv1a {
+    fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+
+    /// Adds the elements of a tensor, in little-endian bytes.
+    fn add_elements(&mut self, tensor: &Tensor) {
+        macro_rules! each {
+            ($($variant:ident),*) => {
+                match tensor.data() {
+                    $(Data::$variant(values) => values.iter().for_each(|x| self.add(&x.to_le_bytes())),)*
+                    Data::Bool(values) => values.iter().for_each(|x| self.add(&[u8::from(*x)])),
+                    Data::String(values) => values.iter().for_each(|bytes| {
+                        self.add(&bytes.len().to_le_bytes());
+                        self.add(bytes);
+                    }),
+                }
+            };
+        }
+        each!(F16, Bf16, F32, F64, I8, I16, I32, I64, U8);
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     /// The seconds to measure for
     #[arg(long, value_name = "N", default_value_t = 2.0, value_parser = seconds)]
     seconds: f64,
-    /// Run exactly N steps, without warm-up and without a profile of the kernels
+    /// Run exactly N steps, without warm-up and without a profile of the kernels, and print a hash of the bits of the state after them
     #[arg(long, value_name = "N", conflicts_with = "seconds")]
     steps: Option<u64>,
     /// The number of threads [default: one for each core]
@@ -155,6 +155,7 @@ fn measure(
         kernels: program.kernels(),
         profile,
         limits,
+        digest: arguments.steps.map(|_| state.digest()),
     };
     Ok(match arguments.format {
         Format::Text => report.text(),

@@ -171,6 +171,16 @@ fn bench_runs_a_number_of_steps_and_reports_what_it_measured() {
         k["bytes_read"].as_u64().unwrap() + k["bytes_written"].as_u64().unwrap()
     };
     assert_eq!(line["bytes_moved"], kernels.iter().map(moved).sum::<u64>());
+    // The hash is that of the bits, whatever the number of threads.
+    let hash = line["state_hash"].as_str().unwrap().to_owned();
+    let hashed = |steps: &str, threads: &str| {
+        let dims = ["--dim", "batch=4", "--threads", threads];
+        let output = trainspec(&[&["bench", path, "--steps", steps][..], &dims].concat());
+        out(&output).lines().last().unwrap().to_owned()
+    };
+    let says = format!("the hash of the state is {hash}");
+    assert_eq!([hashed("5", "1"), hashed("5", "2")], [says.clone(), says]);
+    assert!(!hashed("6", "1").ends_with(&hash));
     let unknown = trainspec(&["bench", path, "--steps", "5"]);
     assert_eq!(unknown.status.code(), Some(2));
     assert!(

@@ -39,6 +39,8 @@ pub(super) struct Report<'a> {
     pub(super) kernels: Vec<Kernel>,
     pub(super) profile: Option<Profile>,
     pub(super) limits: Option<Limits>,
+    /// The hash of the state after a given number of steps.
+    pub(super) digest: Option<u64>,
 }
 
 /// A row of the table: equivalent kernels, added up.
@@ -99,6 +101,9 @@ impl Report<'_> {
         }
         if let Some(profile) = &self.profile {
             self.table(&mut out, profile);
+        }
+        if let Some(digest) = self.digest {
+            let _ = writeln!(out, "the hash of the state is {digest:016x}");
         }
         out
     }
@@ -257,6 +262,7 @@ impl Report<'_> {
             "compile_ms": milliseconds(self.compile),
             "peak_bytes": self.bytes,
             "bytes_moved": cost.bytes(),
+            "state_hash": self.digest.map(|digest| format!("{digest:016x}")),
             "flops": cost.flops,
             "limits": limits,
             "profiled_step_seconds": self.profile.as_ref().map(Profile::step),
