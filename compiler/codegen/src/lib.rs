@@ -15,6 +15,9 @@ use std::fmt;
 
 use cpu::Machine;
 
+/// Whether this crate was compiled with optimisation. Machine code is as fast without it, library routines are not.
+pub const IS_OPTIMIZED: bool = !matches!(env!("TRAINSPEC_OPT_LEVEL").as_bytes(), b"0");
+
 /// Options of code generation.
 #[derive(Debug, Clone, Default)]
 pub struct Options {

@@ -36,7 +36,7 @@ fn train_in(
     feed: f32,
     arena: WorkMemory,
 ) -> (Vec<f64>, Tensor) {
-    let mut program = Executable::sharing(Arc::clone(compiled), Arc::clone(pool), arena);
+    let mut program = Executable::sharing(Arc::clone(compiled), Arc::clone(pool), arena).unwrap();
     let values = (0..64 * 31).map(|i| feed + (i % 17) as f32 / 16.0);
     let x = Tensor::new(&[64, 31], values.collect());
     let mut state = [Tensor::new(&[31, 9], vec![0.05_f32; 31 * 9])];
@@ -104,7 +104,7 @@ fn programs_that_share_an_arena_do_not_see_each_other() {
     let alone = train(&large, &pool, 0.25);
     // The small one makes the arena, the large one makes it grow; then one runs between the steps of the other.
     let arena = WorkMemory::default();
-    let mut between = Executable::sharing(small, Arc::clone(&pool), arena.clone());
+    let mut between = Executable::sharing(small, Arc::clone(&pool), arena.clone()).unwrap();
     let x = Tensor::new(&[7], vec![0.5_f32; 7]);
     let mut run = || between.run(&[(&x).into()], &mut [], &[]).expect("it runs");
     let expected = run();

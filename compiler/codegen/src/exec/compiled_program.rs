@@ -275,7 +275,7 @@ impl CompiledProgram {
         self.steps.iter().map(time).collect()
     }
 
-    /// The bytes of the arenas of one runner: its own and those of the bodies of scans.
+    /// The bytes of the arenas of one runner: its own and those of the bodies of scans, with their carried values.
     pub fn bytes(&self) -> usize {
         self.program.arena + self.scans().map(Scan::bytes).sum::<usize>()
     }

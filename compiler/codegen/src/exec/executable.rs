@@ -11,6 +11,7 @@ use trainspec_ir::kernel::{BufferId, View};
 use trainspec_ir::plan::Program;
 use trainspec_ir::span::Span;
 
+use crate::exec::allocate;
 use crate::exec::compiled_program::CompiledProgram;
 use crate::exec::ftz::FtzGuard;
 use crate::exec::huge_pages::{self, Collapse};
@@ -44,12 +45,25 @@ pub struct Executable {
 
 impl Executable {
     /// Allocates what a program needs to run on the threads of a pool.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no memory; [`Executable::sharing`] gives an error.
     pub fn new(compiled: Arc<CompiledProgram>, pool: Arc<Pool>) -> Executable {
         Executable::sharing(compiled, pool, WorkMemory::default())
+            .unwrap_or_else(|e| panic!("{}", e.message))
     }
 
     /// As [`Executable::new`], with the work memory that other programs use, too.
     pub fn sharing(
+        compiled: Arc<CompiledProgram>,
+        pool: Arc<Pool>,
+        memory: WorkMemory,
+    ) -> Result<Executable, RunError> {
+        allocate::catch(|| Ok(Executable::allocated(compiled, pool, memory)))
+    }
+
+    fn allocated(
         compiled: Arc<CompiledProgram>,
         pool: Arc<Pool>,
         memory: WorkMemory,
@@ -146,6 +160,17 @@ impl Executable {
     /// [`Executable::state`]; fetched results go to `results`, which [`Executable::results`] made. Nothing is allocated once all kernels
     /// have run. After an error the state is as it was. Denormal results are flushed to zero, as in the interpreter.
     pub fn step(
+        &mut self,
+        inputs: &[InputView<'_>],
+        state: &mut [Tensor],
+        places: &[usize],
+        results: &mut [(String, Tensor)],
+    ) -> Result<(), RunError> {
+        allocate::catch(|| self.step_allocating(inputs, state, places, results))
+    }
+
+    /// As [`Executable::step`], but unwinds where there is no memory. That happens before anything was written, or in the first step.
+    fn step_allocating(
         &mut self,
         inputs: &[InputView<'_>],
         state: &mut [Tensor],

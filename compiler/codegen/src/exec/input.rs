@@ -12,6 +12,15 @@ use crate::exec::memory;
 
 /// A number or bool that can be fed from an array or a slice: its Rust type has the size and the values of [`Element::DTYPE`]. Sealed, because
 /// generated code depends on it.
+///
+/// ```
+/// use trainspec_codegen::exec::{InputElement, InputView};
+///
+/// fn column<T: InputElement>(values: &[T]) -> Vec<usize> {
+///     InputView::new(&[values.len(), 1], values).shape().to_vec()
+/// }
+/// assert_eq!(column(&[1_i64, 2, 3]), [3, 1]);
+/// ```
 pub trait InputElement: Element + sealed::Sealed {}
 
 mod sealed {

@@ -4,6 +4,7 @@ use trainspec_ir::DType;
 use trainspec_ir::Tensor;
 use trainspec_ir::kernel::View;
 
+use crate::exec::allocate::{self, Zeroed};
 use crate::exec::huge_pages::{self, HUGE_PAGE_BYTES, MIN_ADVISED_BYTES};
 use crate::library::{Slice, SliceMut};
 
@@ -37,14 +38,14 @@ impl Arena {
 ///
 /// The memory comes zeroed from the system (`calloc`) and is not written, so a page exists when it is first used; large ones are advised
 /// to be huge pages before that.
-pub(crate) fn zeroed_aligned<T: Copy + Default>(count: usize) -> (Vec<T>, usize) {
+pub(crate) fn zeroed_aligned<T: Zeroed>(count: usize) -> (Vec<T>, usize) {
     const CACHE_LINE_BYTES: usize = 64;
     let bytes = count * size_of::<T>();
     let alignment = match bytes < MIN_ADVISED_BYTES {
         true => CACHE_LINE_BYTES,
         false => HUGE_PAGE_BYTES,
     };
-    let mut zeros = vec![T::default(); count + alignment / size_of::<T>()];
+    let mut zeros = allocate::zeros::<T>(count + alignment / size_of::<T>());
     let first = zeros.as_ptr().align_offset(alignment);
     assert!(first + count <= zeros.len(), "the list has room to align");
     huge_pages::advise(zeros[first..].as_mut_ptr().cast(), bytes);

@@ -1,6 +1,7 @@
 //! Execution: JIT-compiled code, buffers, the thread pool and GEMM. The unsafe code of the crate lies here; what leaves it is safe to misuse.
 #![allow(unsafe_code)] // the compiler cannot check generated code and the buffers that it shares
 
+pub(crate) mod allocate;
 mod code;
 mod compiled_program;
 mod copy;
@@ -21,6 +22,7 @@ mod wave;
 mod work_memory;
 mod workspace;
 
+pub use allocate::Zeroed;
 pub use compiled_program::CompiledProgram;
 pub use copy::copy_into;
 pub use executable::Executable;

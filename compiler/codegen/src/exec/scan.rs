@@ -74,9 +74,9 @@ impl Scan {
         })
     }
 
-    /// The bytes of the arenas of the body.
+    /// The bytes of the arenas of the body, and of the carried values of this iteration and of the next.
     pub(super) fn bytes(&self) -> usize {
-        self.body.bytes()
+        self.body.bytes() + 2 * self.sizes[..self.carries].iter().sum::<usize>()
     }
 
     /// How long it took to compile the body.

@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::exec::allocate::{self, Zeroed};
 use crate::exec::memory;
 
 /// Scratch memory of routines. It grows to the size of the largest call and is never released.
@@ -97,7 +98,7 @@ impl<T> Default for BufferPool<T> {
 /// The alignment of buffers: a cache line.
 const CACHE_LINE_BYTES: usize = 64;
 
-impl<T: Copy + Default> BufferPool<T> {
+impl<T: Zeroed> BufferPool<T> {
     /// Reserves `buffers` buffers of `length` elements, so that they can be borrowed at once without an allocation.
     pub fn prepare(&self, buffers: usize, length: usize) {
         let length = padded::<T>(length);
@@ -107,8 +108,8 @@ impl<T: Copy + Default> BufferPool<T> {
             // The largest buffer that is too small is replaced, which holds the least memory.
             let too_small = pool.iter_mut().filter(|b| b.len() < length);
             match too_small.max_by_key(|b| b.len()) {
-                Some(buffer) => *buffer = vec![T::default(); length],
-                None => pool.push(vec![T::default(); length]),
+                Some(buffer) => *buffer = allocate::zeros(length),
+                None => pool.push(allocate::zeros(length)),
             }
         }
     }
@@ -148,7 +149,7 @@ impl<T: Copy + Default> BufferPool<T> {
         drop(pool);
         match buffer {
             Some(buffer) if buffer.len() >= length => buffer,
-            _ => vec![T::default(); length],
+            _ => allocate::zeros(length),
         }
     }
 
@@ -163,7 +164,7 @@ fn padded<T>(length: usize) -> usize {
 }
 
 /// An element type that scratch memory has a buffer pool for.
-pub trait Pooled: Copy + Default + Send + Sync + 'static {
+pub trait Pooled: Zeroed + Send + Sync + 'static {
     /// Its buffer pool.
     fn buffers(scratch: &Scratch) -> &BufferPool<Self>;
 }

@@ -7,7 +7,7 @@ use trainspec_ir::interp::{EvalError, NotFinite};
 
 use super::elements::{Elem, any, floats, ints};
 use super::{Routine, y};
-use crate::exec::parallel;
+use crate::exec::{allocate, parallel};
 
 /// Compaction: the indices of true elements, zero-padded, and their count.
 pub(super) fn compact(r: &mut Routine<'_>) -> Result<(), EvalError> {
@@ -93,7 +93,7 @@ fn unique_by_key<T: Elem>(r: &mut Routine<'_>, key: impl Fn(T) -> Option<u64>) {
     let bits = (2 * x.len()).next_power_of_two().ilog2().max(1);
     let table = &mut r.scratch.hash_table;
     table.clear();
-    table.resize(1 << bits, EMPTY_SLOT);
+    allocate::grow(table, 1 << bits, EMPTY_SLOT);
     let mut found = 0;
     for (x, position) in x.iter().zip(positions) {
         // The slot of the value, or the empty slot for it.

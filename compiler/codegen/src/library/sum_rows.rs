@@ -6,6 +6,7 @@ use super::elements::{Elem, Float, floats, ints};
 use super::gather_scatter::{out_of_range, with_accumulators};
 use super::scratch::Duplicate;
 use super::{Routine, Scratch, y};
+use crate::exec::allocate;
 use crate::simd;
 
 /// The unique indices in the order of first occurrence, zero-padded, the sum of the rows of each, and their count.
@@ -38,7 +39,7 @@ fn number<I: Elem>(
         ..
     } = &mut *r.scratch;
     let (base, rows) = numbering.begin(length, indices.len());
-    duplicates.resize(indices.len().max(duplicates.len()), Duplicate::default());
+    allocate::grow(duplicates, indices.len(), Duplicate::default());
     let (mut unique, mut repeats) = (0, 0);
     for (i, index) in indices.iter().enumerate() {
         if let Some(later) = indices.get(i + PREFETCH_DISTANCE_INDICES) {
