@@ -11,17 +11,20 @@
 //! assert_eq!(compilation.spec.unwrap().variables.len(), 2);
 //! ```
 
+mod dataflow;
+mod diagram;
 mod emit;
 mod footprint;
 pub mod gradcheck;
-mod identity;
+mod layers;
 pub mod pipeline;
 pub mod synthetic;
 mod trainable;
 
+pub use diagram::{Diagram, DiagramEdge, DiagramGroup, DiagramNode, DiagramNodeKind, GroupMembers};
 pub use emit::{EmitOptions, Stage};
-pub use footprint::{Footprint, readable_bytes, state_bytes};
-pub use identity::Identity;
+pub use footprint::{Footprint, StateSizes, readable_bytes, state_bytes};
+pub use layers::{Layer, Layers, OwnVariable, Parameters};
 pub use pipeline::PipelineOptions;
 pub use trainable::Trainable;
 pub use trainspec_codegen as codegen;
@@ -29,6 +32,8 @@ pub use trainspec_frontend::builtins::{
     SETTINGS, SettingKind, SettingParam, SettingSignature, Support,
 };
 pub use trainspec_frontend::check::{MAX_REPORTED, Options};
+pub use trainspec_frontend::identity::Identity;
+pub use trainspec_frontend::interface::Interface;
 pub use trainspec_frontend::lower::{Binding, Fetch, FetchSet, ProgramKind};
 pub use trainspec_frontend::{check, diag, dump, fmt, lower, source, syntax, typed};
 pub use trainspec_ir as ir;

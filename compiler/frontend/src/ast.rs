@@ -167,8 +167,8 @@ pub enum SettingValue {
     None,
     /// `NAME: TYPE as "key" in bound = default`
     Declaration(Box<Declaration>),
-    /// `NAME = value`
-    Assignment(Name, Expr),
+    /// `NAME = value`, `(NAME, NAME) = value`
+    Assignment(Pattern, Expr),
     /// `(name: value, ...)`
     Arguments(Vec<Argument>),
     /// A value.

@@ -205,8 +205,14 @@ impl Dumper {
                     d.part("default", declaration.default.as_ref());
                 });
             }
-            SettingValue::Assignment(name, value) => {
+            SettingValue::Assignment(Pattern::Name(name), value) => {
                 self.node(&format!("assign {}", name.text), Some(name.span), |d| {
+                    d.expr(value);
+                });
+            }
+            SettingValue::Assignment(pattern, value) => {
+                self.node("assign", Some(pattern.span()), |d| {
+                    d.pattern(pattern);
                     d.expr(value);
                 });
             }

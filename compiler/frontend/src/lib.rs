@@ -4,9 +4,12 @@
 pub mod ast;
 pub mod builtins;
 pub mod check;
+pub mod declarations;
 pub mod diag;
 pub mod dump;
 pub mod fmt;
+pub mod identity;
+pub mod interface;
 pub mod lower;
 pub mod source;
 pub mod syntax;

@@ -1,6 +1,6 @@
 //! Source texts, and the line and column of a byte offset (the source map).
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use trainspec_ir::{FileId, Span};
 
@@ -20,6 +20,25 @@ pub struct Source {
     pub library: bool,
 }
 
+/// The id of the first file of the standard library. All of its files have ids, the same in every compilation.
+const FIRST_LIBRARY_FILE: u32 = 1 << 31;
+
+/// The texts of the standard library.
+static LIBRARY: LazyLock<Vec<Source>> = LazyLock::new(|| {
+    let files = trainspec_std::FILES.iter();
+    let source = |file: &trainspec_std::File| Source {
+        name: format!("std/{}", file.path),
+        text: file.text.into(),
+        library: true,
+    };
+    files.map(source).collect()
+});
+
+/// The id of a file of the standard library, by its index in `trainspec_std::FILES`.
+pub(crate) fn library_file(index: usize) -> FileId {
+    FileId(FIRST_LIBRARY_FILE + index as u32)
+}
+
 /// All texts of a compilation; spans refer to them by [`FileId`].
 ///
 /// ```
@@ -32,31 +51,56 @@ pub struct Source {
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
     files: Vec<Source>,
+    uses: Vec<Use>,
+}
+
+/// A `use` that was followed: which file asked for which path, and the name of what it found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Use {
+    /// The name of the file that uses another.
+    pub from: String,
+    /// The path, as written.
+    pub path: String,
+    /// The name of the file that was found.
+    pub found: String,
 }
 
 impl Sources {
     /// Adds a text of the user's.
     pub fn add(&mut self, name: &str, text: &str) -> FileId {
-        self.push(name, text, false)
-    }
-
-    /// Adds a text of the standard library.
-    pub(crate) fn add_library(&mut self, name: &str, text: &str) -> FileId {
-        self.push(name, text, true)
-    }
-
-    fn push(&mut self, name: &str, text: &str, library: bool) -> FileId {
         self.files.push(Source {
             name: name.to_owned(),
             text: text.into(),
-            library,
+            library: false,
         });
         FileId((self.files.len() - 1) as u32)
     }
 
-    /// The text of an id, which must be one of this collection's.
+    /// Keeps what a `use` found.
+    pub(crate) fn add_use(&mut self, from: &str, path: &str, found: &str) {
+        self.uses.push(Use {
+            from: from.to_owned(),
+            path: path.to_owned(),
+            found: found.to_owned(),
+        });
+    }
+
+    /// The texts of the user's, the root first.
+    pub fn files(&self) -> &[Source] {
+        &self.files
+    }
+
+    /// The `use`s that were followed, in order.
+    pub fn uses(&self) -> &[Use] {
+        &self.uses
+    }
+
+    /// The text of an id, which must be one of this collection's or of the standard library.
     pub fn get(&self, id: FileId) -> &Source {
-        &self.files[id.0 as usize]
+        match id.0.checked_sub(FIRST_LIBRARY_FILE) {
+            Some(index) => &LIBRARY[index as usize],
+            None => &self.files[id.0 as usize],
+        }
     }
 
     /// The source text of a span.

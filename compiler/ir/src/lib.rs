@@ -20,6 +20,7 @@ pub mod span;
 pub mod tensor;
 pub mod text;
 pub mod types;
+pub mod vectorize;
 pub mod window;
 
 pub use count_name::CountName;

@@ -215,6 +215,11 @@ impl Tensor {
         &self.shape
     }
 
+    /// Its elements, without the shape.
+    pub fn into_data(self) -> Data {
+        self.data
+    }
+
     /// The elements.
     pub fn data(&self) -> &Data {
         &self.data

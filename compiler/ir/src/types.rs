@@ -8,6 +8,13 @@ use half::{bf16, f16};
 use crate::size::{MAX_ELEMENTS, Size};
 
 /// The type of a tensor's elements.
+///
+/// ```
+/// use trainspec_ir::DType;
+///
+/// assert_eq!(DType::Bf16.to_string(), "bf16");
+/// assert!(DType::Bf16.is_float());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs)] // each is named after what it is
 pub enum DType {

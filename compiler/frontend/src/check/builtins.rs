@@ -1,4 +1,4 @@
-//! Compile-time builtins: type and shape queries, `grad`, `hessian`, `old`, `fail`.
+//! Compile-time builtins: type and shape queries, `grad`, `hessian`, `old`, `fail`. Those on columns have a file of their own.
 
 use trainspec_ir::{Shape, Size, Span, TensorType};
 
@@ -16,25 +16,9 @@ impl Checker<'_> {
         if given.iter().any(|g| poisoned(&g.value)) {
             return Value::Poison;
         }
-        let params: &[&str] = match builtin {
-            Builtin::ShapeOf
-            | Builtin::Rank
-            | Builtin::DTypeOf
-            | Builtin::SizeOf
-            | Builtin::Known
-            | Builtin::Old => &["x"],
-            Builtin::Len => &["list"],
-            Builtin::Grad => &["y", "wrt", "seed"],
-            Builtin::Hessian => &["y", "wrt"],
-            Builtin::Fail => &["message", "help"],
-        };
+        let (params, required) = builtin.params();
         let Some(slots) = assign(self, builtin.name(), params, &given, span) else {
             return Value::Poison;
-        };
-        let required = match builtin {
-            Builtin::Grad => 2,
-            Builtin::Fail => 1,
-            _ => params.len(),
         };
         for (slot, param) in slots.iter().zip(params).take(required) {
             if slot.is_none() {
@@ -76,6 +60,15 @@ impl Checker<'_> {
                 )
                 .help("write `old(moving_mean)`"),
             ),
+            Builtin::Bytes
+            | Builtin::Characters
+            | Builtin::Crossed
+            | Builtin::HashBucket
+            | Builtin::IsMissing
+            | Builtin::Standardize
+            | Builtin::Vocabulary
+            | Builtin::Words => self.column_function(builtin, &args, span),
+            Builtin::WordsOf => self.words_of(first, args[1], span),
             Builtin::Grad => self.grad(&args, span),
             Builtin::Hessian => self.hessian(&args, span),
             Builtin::ShapeOf | Builtin::Rank | Builtin::DTypeOf | Builtin::SizeOf => {

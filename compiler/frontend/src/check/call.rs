@@ -1,6 +1,7 @@
 //! Calls: binding of arguments to parameters, and inlining of definitions.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use trainspec_ir::{Class, DType, Span};
 
@@ -10,6 +11,7 @@ use crate::check::scope::{Frame, FrameKind, Target};
 use crate::check::value::{ArgValue, Callable, Def, InitValue, Value};
 use crate::check::{CallSite, Checker, types};
 use crate::diag::{Code, Diagnostic, foreign, nearest, one_of};
+use crate::typed::{Call, ValueId};
 
 /// Finds the argument of each parameter; `None` (and an error) where they do not fit.
 pub(crate) fn assign(
@@ -82,6 +84,31 @@ pub(crate) fn assign(
     fine.then_some(slots)
 }
 
+/// The tensors of a value, in order.
+fn collect_tensors(value: &Value, found: &mut Vec<ValueId>) {
+    match value {
+        Value::Tensor(tensor) => found.push(tensor.id),
+        Value::List(values) | Value::Tuple(values) => {
+            values
+                .iter()
+                .for_each(|value| collect_tensors(value, found));
+        }
+        Value::Int(_)
+        | Value::Float(_)
+        | Value::Bool(_)
+        | Value::Str(_)
+        | Value::DType(_)
+        | Value::None
+        | Value::AllButLast
+        | Value::Range(..)
+        | Value::Quantity(_)
+        | Value::Callable(_)
+        | Value::Init(_)
+        | Value::Data
+        | Value::Poison => {}
+    }
+}
+
 /// An argument that must be given and is not.
 pub(crate) fn missing(callee: &str, param: &str, span: Span) -> Diagnostic {
     Diagnostic::new(
@@ -133,7 +160,7 @@ impl Checker<'_> {
         }
     }
 
-    fn call_def(&mut self, def: &Rc<Def>, given: Vec<ArgValue>, span: Span) -> Value {
+    fn call_def(&mut self, def: &Arc<Def>, given: Vec<ArgValue>, span: Span) -> Value {
         match def.ast.kind {
             DefinitionKind::Fn => self.expand(def, FrameKind::Fn, given, span, None),
             DefinitionKind::Schedule => self.expand(def, FrameKind::Schedule, given, span, None),
@@ -162,7 +189,7 @@ impl Checker<'_> {
     /// `path` is the variable scope; `None` keeps the caller's.
     pub(crate) fn expand(
         &mut self,
-        def: &Rc<Def>,
+        def: &Arc<Def>,
         kind: FrameKind,
         given: Vec<ArgValue>,
         span: Span,
@@ -174,14 +201,14 @@ impl Checker<'_> {
     /// Inlines a definition like [`Checker::expand`], with additional names bound in its frame.
     pub(crate) fn expand_with(
         &mut self,
-        def: &Rc<Def>,
+        def: &Arc<Def>,
         kind: FrameKind,
         given: Vec<ArgValue>,
         span: Span,
         path: Option<String>,
         implicit: impl FnOnce(&mut Self),
     ) -> Value {
-        if self.calls.iter().any(|c| Rc::ptr_eq(&c.def, def)) {
+        if self.calls.iter().any(|c| Arc::ptr_eq(&c.def, def)) {
             return self.fail(
                 Diagnostic::new(
                     Code::Recursion,
@@ -213,6 +240,7 @@ impl Checker<'_> {
             return Value::Poison;
         };
         self.calls.push(CallSite::new(span, def, &slots, &given));
+        let record = self.begin_call(def, kind, &path, &given, span);
         let value = self.framed(Frame::new(kind, path), |c| {
             implicit(c);
             if !c.bind_params(def, &slots, &given, span) {
@@ -223,16 +251,56 @@ impl Checker<'_> {
                 DefinitionBody::Body(body) => c.body(body),
             }
         });
+        self.end_call(record, &value);
         self.gave_up = false;
         self.calls.pop();
         self.depth -= 1;
         value
     }
 
+    /// Records that a call in a model begins; gives its index in the program.
+    fn begin_call(
+        &mut self,
+        def: &Arc<Def>,
+        kind: FrameKind,
+        path: &str,
+        given: &[ArgValue],
+        span: Span,
+    ) -> Option<usize> {
+        let is_block = kind == FrameKind::Block;
+        let in_model = || self.frames.iter().any(|f| f.kind == FrameKind::Model);
+        if !(is_block || kind == FrameKind::Fn) || !in_model() {
+            return None;
+        }
+        let mut inputs = Vec::new();
+        let values = given.iter().map(|argument| &argument.value);
+        values.for_each(|value| collect_tensors(value, &mut inputs));
+        let first = self.program.values.len() as u32;
+        self.program.calls.push(Call {
+            definition: def.name().to_owned(),
+            scope: is_block.then(|| path.to_owned()),
+            depth: self.calls.len() - 1,
+            values: first..first,
+            inputs,
+            outputs: Vec::new(),
+            span: self.user_span(span),
+        });
+        Some(self.program.calls.len() - 1)
+    }
+
+    /// Records what a call has made.
+    fn end_call(&mut self, record: Option<usize>, value: &Value) {
+        let end = self.program.values.len() as u32;
+        if let Some(call) = record.and_then(|i| self.program.calls.get_mut(i)) {
+            call.values.end = end;
+            collect_tensors(value, &mut call.outputs);
+        }
+    }
+
     /// Binds parameters. Tensors come first, so that literals and defaults find dtypes and dimensions decided.
     pub(crate) fn bind_params(
         &mut self,
-        def: &Rc<Def>,
+        def: &Arc<Def>,
         slots: &[Option<usize>],
         given: &[ArgValue],
         span: Span,
@@ -305,7 +373,7 @@ impl Checker<'_> {
     /// Two tensor parameters each of which has an argument of the other's class of elements, and not of its own.
     fn swapped(
         &mut self,
-        def: &Rc<Def>,
+        def: &Arc<Def>,
         slots: &[Option<usize>],
         given: &[ArgValue],
         bounds: &types::Bounds,
@@ -332,7 +400,7 @@ impl Checker<'_> {
 
     fn param_value(
         &mut self,
-        def: &Rc<Def>,
+        def: &Arc<Def>,
         param: &Param,
         given: Option<&ArgValue>,
         bounds: &types::Bounds,

@@ -1,14 +1,15 @@
 //! Data sets (input pipelines), and whether they fit the model. Sources, features and stages have files of their own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use trainspec_ir::{Size, Span, TensorType};
 
 use crate::ast::{self, Name, SettingValue};
 use crate::check::Checker;
+use crate::check::columns::Origins;
 use crate::check::scope::{Frame, FrameKind};
 use crate::diag::{Code, Diagnostic, nearest};
-use crate::typed::{self, DataSet, Feature, Source, Stage, StageKind};
+use crate::typed::{self, DataSet, Feature, Source, Stage, StageKind, column_ops};
 
 /// The input pipeline as checked so far.
 #[derive(Default)]
@@ -24,8 +25,14 @@ pub(super) struct Pipeline {
     pub repeated: Option<Span>,
     /// The stage from which on there is no last record.
     pub endless: Option<Span>,
+    /// The stage from which on records cannot be read by their indices.
+    pub unindexed: Option<Span>,
     /// Features whose declaration or value has an error.
     pub broken: Vec<Name>,
+    /// What the features depend on.
+    pub origins: Origins,
+    /// The names of its tables.
+    pub tables: BTreeSet<String>,
 }
 
 impl Checker<'_> {
@@ -39,11 +46,83 @@ impl Checker<'_> {
         self.declared
             .insert(name.span, ("data set", name.text.clone()));
         self.reject_repeated(&section.settings, "data");
-        let frame = Frame::new(FrameKind::Data, String::new());
-        self.framed(frame, |c| c.data_settings(section, &name))
+        let errors_before = self.errors.len();
+        // What has a count has the same in both modes.
+        let counts = self.counts;
+        self.training = true;
+        let train = self.data_mode(section, &name);
+        let counted = std::mem::replace(&mut self.counts, counts);
+        self.training = false;
+        let eval = self.data_mode(section, &name);
+        self.training = true;
+        self.counts = self.counts.max(counted);
+        let has_error = self.errors[errors_before..]
+            .iter()
+            .any(Diagnostic::is_error);
+        let (train, eval) = train.zip(eval).filter(|_| !has_error)?;
+        if !self.modes_agree(&name, &train, &eval) {
+            return None;
+        }
+        let elements = train.elements.into_iter();
+        Some(DataSet {
+            name: name.text,
+            source: train.source?,
+            features: train.features,
+            stages: train.stages,
+            eval_stages: eval.stages,
+            elements: elements.map(|(n, (ty, _))| (n, ty)).collect(),
+        })
     }
 
-    fn data_settings(&mut self, section: &ast::Section, name: &Name) -> Option<DataSet> {
+    /// One pass over a data set, in one mode.
+    fn data_mode(&mut self, section: &ast::Section, name: &Name) -> Option<Pipeline> {
+        let path = format!("data/{}", name.text);
+        self.store.restart_sites(&path);
+        let frame = Frame::new(FrameKind::Data, path);
+        self.framed(frame, |c| c.data_settings(section, name))
+    }
+
+    /// Whether both modes give elements of the same types, with the same tables.
+    fn modes_agree(&mut self, name: &Name, train: &Pipeline, eval: &Pipeline) -> bool {
+        for (feature, (ty, span)) in &train.elements {
+            let other = eval.elements.get(feature).map(|(ty, _)| ty);
+            if other == Some(ty) {
+                continue;
+            }
+            let message = format!("`{feature}` has another type where `training` is false");
+            let found = other.map_or("nothing".to_owned(), |ty| format!("`{ty}`"));
+            self.report(
+                Diagnostic::new(Code::FeatureMismatch, *span, message)
+                    .label(format!("`{ty}` while training, {found} in evaluations"))
+                    .help("give both the same type: an evaluation crops in the center where a training crops at random"),
+            );
+            return false;
+        }
+        let tables = |pipeline: &Pipeline| -> Vec<(String, String)> {
+            let made = column_ops(&pipeline.stages).filter(|op| op.pass().is_some());
+            made.map(|op| {
+                (
+                    op.table().unwrap_or_default().to_owned(),
+                    op.kind.name().to_owned(),
+                )
+            })
+            .collect()
+        };
+        if tables(train) != tables(eval) {
+            let message = format!(
+                "the tables that `{}` makes of its data depend on `training`",
+                name.text
+            );
+            self.report(
+                Diagnostic::new(Code::FeatureMismatch, name.span, message)
+                    .help("a table is made once, and the same in both modes: compute it outside of `if training`"),
+            );
+            return false;
+        }
+        true
+    }
+
+    fn data_settings(&mut self, section: &ast::Section, name: &Name) -> Option<Pipeline> {
         let mut pipeline = Pipeline::default();
         let errors_before = self.errors.len();
         let broken = section
@@ -69,6 +148,8 @@ impl Checker<'_> {
                         );
                     }
                     pipeline.source = self.source(setting);
+                    let is_indexed = pipeline.source.as_ref().is_none_or(Source::is_indexed);
+                    pipeline.unindexed = (!is_indexed).then_some(setting.word.span);
                 }
                 "feature" => self.feature(setting, &mut pipeline),
                 "map" => self.map(setting, &mut pipeline),
@@ -92,20 +173,8 @@ impl Checker<'_> {
         let has_error = self.errors[errors_before..]
             .iter()
             .any(Diagnostic::is_error);
-        if broken || has_error || !pipeline.broken.is_empty() {
-            return None;
-        }
-        Some(DataSet {
-            name: name.text.clone(),
-            source: pipeline.source?,
-            features: pipeline.features,
-            stages: pipeline.stages,
-            elements: pipeline
-                .elements
-                .into_iter()
-                .map(|(n, (ty, _))| (n, ty))
-                .collect(),
-        })
+        let known = !broken && !has_error && pipeline.broken.is_empty();
+        known.then_some(pipeline)
     }
 
     /// Finds the data set that a section names, and checks that it gives what the model takes.
@@ -145,8 +214,29 @@ impl Checker<'_> {
         self.mark_used(declared.span);
         if let (Some(model), Some(set)) = (model, data.iter().find(|d| d.name == name)) {
             self.fit_features(model, set, name_span);
+            if section == "train" {
+                self.fit_vocabularies(model, set, name_span);
+            }
         }
         Some(name)
+    }
+
+    /// Rejects outputs that are ids of words where the training data has no such vocabulary.
+    fn fit_vocabularies(&mut self, model: &typed::Model, set: &DataSet, name_span: Span) {
+        for words in &model.eval.words {
+            let name = &words.vocabulary;
+            if set.vocabulary(name).is_some() {
+                continue;
+            }
+            let message = format!("the data set `{}` has no vocabulary `{name}`", set.name);
+            self.report(
+                Diagnostic::new(Code::FeatureMismatch, name_span, message)
+                    .note_at(words.span, format!("`{}` gives words of it", words.output))
+                    .help(format!(
+                        "make one: `map {name} = vocabulary({name}, from: [\"...\"], oov: 0);`"
+                    )),
+            );
+        }
     }
 
     fn fit_features(&mut self, model: &typed::Model, set: &DataSet, name_span: Span) {

@@ -88,9 +88,31 @@ impl Checker<'_> {
             );
         }
         eval.data = used?;
+        self.fit_tables(section, &eval, train, data);
         self.reject_endless_evaluation(section, &eval, data);
         self.warn_dropped_remainder(section, &eval, model, data);
         Some(eval)
+    }
+
+    /// Rejects an evaluation whose data takes other tables from the training data than that makes.
+    fn fit_tables(
+        &mut self,
+        section: &ast::Section,
+        eval: &Eval,
+        train: Option<&Train>,
+        data: &[DataSet],
+    ) {
+        let find = |name: &str| data.iter().find(|d| d.name == name);
+        let trained = train.and_then(|train| train.data.as_deref());
+        // A training set with an error is reported.
+        if trained.is_some_and(|name| find(name).is_none()) {
+            return;
+        }
+        let setting = section.settings.iter().find(|s| s.word.text == "data");
+        let span = setting.map_or(section.keyword, |s| s.span);
+        if let Some(set) = find(&eval.data) {
+            self.tables_of_training(set, trained.and_then(find), span);
+        }
     }
 
     /// Rejects an evaluation on all batches of a data set that has no last one.

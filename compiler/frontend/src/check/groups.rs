@@ -1,6 +1,6 @@
 //! Optimizer groups (parameter groups): which optimizer trains which variables, and errors for one that trains none.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use trainspec_ir::Span;
 
@@ -17,7 +17,7 @@ pub(crate) type Patterns = Vec<(String, Span)>;
 
 /// An optimizer setting, before variables are assigned to it.
 pub(crate) struct GroupSetting {
-    pub def: Rc<Def>,
+    pub def: Arc<Def>,
     pub given: Vec<ArgValue>,
     pub options: GroupOptions,
     /// `name: "Own"`: what slots are called after instead of the optimizer.

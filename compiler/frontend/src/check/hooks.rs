@@ -2,16 +2,30 @@
 
 use trainspec_ir::{Span, TensorType};
 
-use crate::ast::{self, SettingValue};
+use crate::ast::{self, ExprKind, SettingValue};
 use crate::check::bound::Bound;
 use crate::check::checkpoint::{Measured, slot_names};
 use crate::check::scope::{Frame, FrameKind};
 use crate::check::{Checker, glob};
 use crate::diag::{Code, Diagnostic, nearest, one_of};
 use crate::typed::{
-    self, Eval, Hook, HookKind, Interval, Mode, Named, NamedKind, Registered, StopAt, Summary,
-    SummaryKind, Train,
+    self, DefaultHook, Eval, Hook, HookKind, Interval, Mode, Named, NamedKind, Registered, StopAt,
+    Summary, SummaryKind, Train,
 };
+
+/// The default hook that a setting switches off: `checkpoint none;`.
+fn switched_off(setting: &ast::Setting) -> Option<DefaultHook> {
+    let SettingValue::Value(value) = &setting.value else {
+        return None;
+    };
+    match &value.kind {
+        ExprKind::Name(name) if name == "none" => {
+            let mut all = DefaultHook::ALL.into_iter();
+            all.find(|hook| hook.word() == setting.word.text)
+        }
+        _ => None,
+    }
+}
 
 impl Checker<'_> {
     pub(crate) fn hooks(
@@ -19,9 +33,9 @@ impl Checker<'_> {
         model: Option<&typed::Model>,
         train: Option<&Train>,
         evals: &[Eval],
-    ) -> Vec<Hook> {
+    ) -> (Vec<Hook>, Vec<DefaultHook>) {
         let Some(section) = self.items.hooks.clone() else {
-            return Vec::new();
+            return Default::default();
         };
         self.reject_repeated(&section.settings, "hooks");
         let mut names = Fetchable::of(model.map(|model| (model, &model.train)), train);
@@ -34,17 +48,44 @@ impl Checker<'_> {
             evaluated: Fetchable::of(model.map(|model| (model, &model.eval)), train),
         };
         let frame = Frame::new(FrameKind::Train, String::new());
+        let off = section.settings.iter().filter_map(switched_off);
+        let off: Vec<DefaultHook> = off.collect();
         let (hooks, _) = self.in_program(|c| {
             c.framed(frame, |c| {
                 let mut hooks = Vec::new();
                 for setting in &section.settings {
-                    hooks.extend(c.hook(setting, &context));
+                    match switched_off(setting) {
+                        Some(hook) => c.reject_others(hook, setting, &section.settings),
+                        None => hooks.extend(c.hook(setting, &context)),
+                    }
                 }
-                c.require_folders(&hooks);
+                if off.contains(&DefaultHook::Checkpoint) {
+                    c.require_folders(&hooks);
+                }
                 hooks
             })
         });
-        hooks
+        (hooks, off)
+    }
+
+    /// Reports a hook that is switched off and set.
+    fn reject_others(&mut self, hook: DefaultHook, off: &ast::Setting, settings: &[ast::Setting]) {
+        // A word that stands once at most is reported as one that is set twice.
+        let word = hook.word();
+        let repeats = crate::builtins::find("hooks", word).is_some_and(|s| s.repeats);
+        let other = settings
+            .iter()
+            .find(|s| s.word.text == word && s.word.span != off.word.span);
+        if let Some(other) = other.filter(|_| repeats) {
+            let message = format!("`{word} none` switches off what is set besides");
+            self.report(
+                Diagnostic::new(Code::DuplicateSetting, off.word.span, message)
+                    .note_at(other.word.span, "set here")
+                    .help(format!(
+                        "remove `{word} none;`: what a spec sets replaces the default"
+                    )),
+            );
+        }
     }
 
     /// Reports hooks that write files and have no folder.
@@ -61,7 +102,7 @@ impl Checker<'_> {
                 let word = hook.kind.word();
                 let message = format!("`{word}` has no folder to write to");
                 let help = format!(
-                    "say `{word} (dir: \"runs/NAME\", ...)`, or add a `checkpoint` hook, whose folder it shares"
+                    "say `{word} (dir: \"runs/NAME\", ...)`, or remove `checkpoint none;`: it shares the folder of the checkpoints"
                 );
                 self.report(Diagnostic::new(Code::MissingArgument, hook.span, message).help(help));
             }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use trainspec_ir::ops::TABLE;
 use trainspec_ir::{DType, FileId, Span};
@@ -9,7 +10,7 @@ use trainspec_ir::{DType, FileId, Span};
 use crate::ast::{self, DefinitionKind, ItemKind, Name, SectionKind};
 use crate::check::scope::{Frame, FrameKind};
 use crate::check::value::{Builtin, Callable, Def, Value};
-use crate::check::{Checker, Options};
+use crate::check::{Checker, Options, library};
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::source::{LoadError, Loader};
 use crate::syntax;
@@ -24,7 +25,7 @@ const MAX_FILES: usize = 1_000;
 pub(crate) struct Items {
     constants: BTreeMap<String, Constant>,
     constant_order: Vec<String>,
-    definitions: HashMap<(Space, String), Rc<Def>>,
+    definitions: HashMap<(Space, String), Arc<Def>>,
     /// The file that is checked, not one that it uses.
     root: Option<FileId>,
     /// Names of definitions that do not parse: no error is reported for their uses.
@@ -51,15 +52,6 @@ enum ConstantState {
     Done(Value),
 }
 
-/// The standard library: an index by name, and a cache of its parsed files.
-#[derive(Debug, Default)]
-pub(crate) struct Library {
-    /// By namespace and name: the index in `trainspec_std::FILES`.
-    index: HashMap<Space, HashMap<&'static str, usize>>,
-    parsed: HashMap<(Space, String), Rc<Def>>,
-    loaded: Vec<bool>,
-}
-
 /// The namespace in which a definition is looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Space {
@@ -69,7 +61,7 @@ pub(crate) enum Space {
 }
 
 impl Space {
-    fn of(kind: DefinitionKind) -> Space {
+    pub(crate) fn of(kind: DefinitionKind) -> Space {
         match kind {
             DefinitionKind::Block => Space::Blocks,
             DefinitionKind::Fn | DefinitionKind::Schedule | DefinitionKind::Init => {
@@ -79,7 +71,7 @@ impl Space {
         }
     }
 
-    fn of_word(word: &str) -> Space {
+    pub(crate) fn of_word(word: &str) -> Space {
         match word {
             "block" => Space::Blocks,
             "optimizer" => Space::Optimizers,
@@ -291,7 +283,7 @@ impl Checker<'_> {
             self.duplicate_name(ast.kind.word(), &ast.name, first);
             return;
         }
-        let def = Rc::new(Def {
+        let def = Arc::new(Def {
             ast,
             file,
             library: false,
@@ -324,6 +316,7 @@ impl Checker<'_> {
                 return;
             }
         };
+        self.sources.add_use(&from_name, &path.value, &name);
         match files.get(&name) {
             Some(Visit::Open) => {
                 self.report(
@@ -531,6 +524,7 @@ impl Checker<'_> {
             "training" => return Some(Value::Bool(self.training)),
             "none" => return Some(Value::None),
             "all_but_last" => return Some(Value::AllButLast),
+            "data" if self.lifting.is_some() => return Some(Value::Data),
             _ => {}
         }
         if let Some(dtype) = DType::from_name(name) {
@@ -539,16 +533,16 @@ impl Checker<'_> {
         if let Some(builtin) = Builtin::from_name(name) {
             return Some(Value::Callable(Callable::Builtin(builtin)));
         }
-        if let Some(def) = self.library_definition(Space::Blocks, name) {
+        if let Some(def) = library::definition(Space::Blocks, name) {
             return Some(Value::Callable(Callable::Def(def)));
         }
-        if let Some(def) = self.library_definition(Space::Functions, name) {
+        if let Some(def) = library::definition(Space::Functions, name) {
             return Some(Value::Callable(Callable::Def(def)));
         }
         self.lookup_operation(name, span)
     }
 
-    fn own_definition(&self, space: Space, name: &str) -> Option<Rc<Def>> {
+    fn own_definition(&self, space: Space, name: &str) -> Option<Arc<Def>> {
         self.items
             .definitions
             .get(&(space, name.to_owned()))
@@ -561,7 +555,7 @@ impl Checker<'_> {
             true => None,
             false => self.own_definition(Space::Functions, name),
         };
-        if let Some(def) = own.or_else(|| self.library_definition(Space::Functions, name))
+        if let Some(def) = own.or_else(|| library::definition(Space::Functions, name))
             && def.ast.kind == DefinitionKind::Fn
         {
             return Some(Value::Callable(Callable::Def(def)));
@@ -569,19 +563,19 @@ impl Checker<'_> {
         trainspec_ir::ops::find(name).map(|op| Value::Callable(Callable::Op(op)))
     }
 
-    pub(crate) fn lookup_optimizer(&mut self, name: &str) -> Option<Rc<Def>> {
+    pub(crate) fn lookup_optimizer(&mut self, name: &str) -> Option<Arc<Def>> {
         self.own_definition(Space::Optimizers, name)
-            .or_else(|| self.library_definition(Space::Optimizers, name))
+            .or_else(|| library::definition(Space::Optimizers, name))
     }
 
     /// A function of the library.
-    pub(crate) fn library_function(&mut self, name: &str) -> Option<Rc<Def>> {
-        self.library_definition(Space::Functions, name)
+    pub(crate) fn library_function(&mut self, name: &str) -> Option<Arc<Def>> {
+        library::definition(Space::Functions, name)
     }
 
     /// All user definitions that were not expanded, in source order.
-    pub(crate) fn unexpanded(&self) -> Vec<Rc<Def>> {
-        let mut left: Vec<Rc<Def>> = self
+    pub(crate) fn unexpanded(&self) -> Vec<Arc<Def>> {
+        let mut left: Vec<Arc<Def>> = self
             .items
             .definitions
             .values()
@@ -596,50 +590,8 @@ impl Checker<'_> {
         self.items.broken.contains_key(name)
     }
 
-    fn library_definition(&mut self, space: Space, name: &str) -> Option<Rc<Def>> {
-        if self.library.loaded.is_empty() {
-            self.library.loaded = vec![false; trainspec_std::FILES.len()];
-            for (i, file) in trainspec_std::FILES.iter().enumerate() {
-                for (kind, name) in trainspec_std::definitions(file.text) {
-                    let space = self.library.index.entry(Space::of_word(kind)).or_default();
-                    space.insert(name, i);
-                }
-            }
-        }
-        let key = (space, name.to_owned());
-        if let Some(def) = self.library.parsed.get(&key) {
-            return Some(def.clone());
-        }
-        let file = *self.library.index.get(&space)?.get(name)?;
-        if self.library.loaded[file] {
-            return None;
-        }
-        self.library.loaded[file] = true;
-        let text = &trainspec_std::FILES[file];
-        let id = self
-            .sources
-            .add_library(&format!("std/{}", text.path), text.text);
-        let (parsed, errors) = syntax::parse(id, text.text);
-        for error in errors {
-            self.report(error);
-        }
-        for item in parsed.file.items {
-            if let ItemKind::Definition(ast) = item.kind {
-                let def = Rc::new(Def {
-                    ast,
-                    file: id,
-                    library: true,
-                });
-                let key = (Space::of(def.ast.kind), def.name().to_owned());
-                self.library.parsed.insert(key, def);
-            }
-        }
-        self.library.parsed.get(&key).cloned()
-    }
-
     /// All names that could be meant somewhere, for suggestions.
     pub(crate) fn known_names(&mut self) -> Vec<String> {
-        let _ = self.library_definition(Space::Functions, "");
         let mut names: Vec<String> = Vec::new();
         for scope in self.frames.last().iter().flat_map(|f| &f.scopes) {
             names.extend(scope.keys().cloned());
@@ -659,7 +611,6 @@ impl Checker<'_> {
 
     /// The names of all optimizers, for suggestions.
     pub(crate) fn known_optimizers(&mut self) -> Vec<String> {
-        let _ = self.library_definition(Space::Optimizers, "");
         let mut names = self.names_in(Space::Optimizers);
         names.sort();
         names
@@ -667,14 +618,8 @@ impl Checker<'_> {
 
     fn names_in(&self, space: Space) -> Vec<String> {
         let own = self.items.definitions.keys().filter(|(s, _)| *s == space);
-        let library = self
-            .library
-            .index
-            .get(&space)
-            .into_iter()
-            .flat_map(|names| names.keys());
         own.map(|(_, name)| name.clone())
-            .chain(library.map(|name| (*name).to_owned()))
+            .chain(library::names(space).map(str::to_owned))
             .collect()
     }
 }
@@ -714,6 +659,7 @@ pub(crate) fn plain(value: &Value) -> String {
         Value::Quantity(q) => format!("{} {}", q.amount, q.unit.word()),
         Value::None => "none".to_owned(),
         Value::AllButLast
+        | Value::Data
         | Value::Tensor(_)
         | Value::Callable(_)
         | Value::Init(_)

@@ -41,6 +41,22 @@ pub(crate) fn arithmetic(variable: DType) -> Option<DType> {
     }
 }
 
+/// How a number misses the normal numbers of a dtype, and the power of ten nearest to it that is one; `None` for normal numbers, and for 0
+/// and infinity, which are what is meant.
+fn not_normal(number: f64, dtype: DType) -> Option<(String, i32)> {
+    let (smallest, largest) = (dtype.min_normal()?, dtype.max_finite()?);
+    let size = number.abs();
+    if size > 0.0 && size < smallest {
+        let bound = format!("less than the smallest normal number of `{dtype}`, {smallest:.2e}");
+        Some((bound, smallest.log10().ceil() as i32))
+    } else if size > largest && size.is_finite() {
+        let bound = format!("more than the largest number of `{dtype}`, {largest:.2e}");
+        Some((bound, largest.log10().floor() as i32))
+    } else {
+        None
+    }
+}
+
 impl Checker<'_> {
     /// A number as a constant of the dtype.
     pub(crate) fn known_scalar(&mut self, number: f64, dtype: DType, span: Span) -> Value {
@@ -71,19 +87,7 @@ impl Checker<'_> {
             },
             _ => return,
         };
-        let (Some(smallest), Some(largest)) = (dtype.min_normal(), dtype.max_finite()) else {
-            return;
-        };
-        let size = number.abs();
-        // 0 and infinity are what is meant.
-        let (bound, exponent) = if size > 0.0 && size < smallest {
-            let bound =
-                format!("less than the smallest normal number of `{dtype}`, {smallest:.2e}");
-            (bound, smallest.log10().ceil() as i32)
-        } else if size > largest && size.is_finite() {
-            let bound = format!("more than the largest number of `{dtype}`, {largest:.2e}");
-            (bound, largest.log10().floor() as i32)
-        } else {
+        let Some((bound, exponent)) = not_normal(number, dtype) else {
             return;
         };
         let optimizer = self.store.update.optimizer.as_ref();
@@ -94,6 +98,29 @@ impl Checker<'_> {
         if arithmetic(dtype).is_none() {
             help += ", or keep the variable in `f32`";
         }
+        self.report(Diagnostic::new(Code::NotNormal, span, message).help(help));
+    }
+
+    /// Warns of a number of a model that is no normal number in the dtype of the arithmetic: the epsilon 1e-12 of `l2_normalize` is zero in
+    /// `f16`. Numbers of optimizers are warned of where they are given.
+    pub(crate) fn warn_not_normal_constant(&mut self, number: f64, dtype: DType, span: Span) {
+        let Some(frame) = self.frames.last() else {
+            return;
+        };
+        if frame.kind == FrameKind::Optimizer || frame.arithmetic.is_some() {
+            return;
+        }
+        let Some((bound, exponent)) = not_normal(number, dtype) else {
+            return;
+        };
+        let message = format!("{number:e} is {bound}");
+        let help = format!(
+            "use a number of at least 1e{exponent}, or `cast` to `f32` before and back after"
+        );
+        let help = match number.abs() < 1.0 {
+            true => help,
+            false => help.replace("at least", "at most"),
+        };
         self.report(Diagnostic::new(Code::NotNormal, span, message).help(help));
     }
 

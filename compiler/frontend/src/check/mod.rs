@@ -14,6 +14,7 @@ mod builtins;
 mod call;
 mod checkpoint;
 mod clips;
+mod columns;
 mod control;
 mod data;
 mod early_stop;
@@ -28,6 +29,7 @@ mod hooks;
 mod index;
 mod items;
 mod known;
+mod library;
 mod mention;
 mod model;
 mod operators;
@@ -51,7 +53,7 @@ pub use standalone::optimizer;
 pub use glob::matches;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use trainspec_ir::{FileId, Span};
 
@@ -59,8 +61,9 @@ use crate::diag::{Code, Diagnostic};
 use crate::source::{Loader, Sources};
 use crate::{lower, typed};
 
+use columns::Lifting;
 pub(crate) use errors::code_of;
-use items::{Items, Library};
+use items::Items;
 use known::KnownScalar;
 use scope::Frame;
 use value::Tensor;
@@ -78,6 +81,8 @@ pub struct Options {
 pub struct Checked {
     /// The typed spec, where there are no errors.
     pub spec: Option<typed::Spec>,
+    /// What could be checked of a spec that has errors, for editors and macros: it is not to be run.
+    pub partial: Option<typed::Spec>,
     /// Errors and warnings, in source order.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -119,8 +124,13 @@ pub fn check(
     }
     diagnostics.sort_by_key(|d| (d.span.map(|s| (s.file, s.start, s.end)), d.code));
     let failed = diagnostics.iter().any(Diagnostic::is_error);
+    let (spec, partial) = match failed {
+        true => (None, spec),
+        false => (spec, None),
+    };
     Checked {
-        spec: spec.filter(|_| !failed),
+        spec,
+        partial,
         diagnostics,
     }
 }
@@ -131,7 +141,6 @@ pub(crate) struct Checker<'a> {
     errors: Vec<Diagnostic>,
     seen: HashSet<(Code, Option<Span>, String)>,
     items: Items,
-    library: Library,
     /// The call frames; names are looked up in the innermost one.
     frames: Vec<Frame>,
     /// The calls being inlined (the call stack).
@@ -168,6 +177,8 @@ pub(crate) struct Checker<'a> {
     shortened: BTreeMap<typed::ValueId, Tensor>,
     /// Inputs of the program with declared bounds, `in low..high`.
     ranges: BTreeMap<typed::ValueId, (i64, i64)>,
+    /// The operations on columns of the expression over features that is being checked.
+    lifting: Option<Lifting>,
     /// Scalars of the program whose numbers are known: arguments of an optimizer, and what is computed from them alone.
     known: BTreeMap<typed::ValueId, KnownScalar>,
 }
@@ -176,7 +187,7 @@ pub(crate) struct Checker<'a> {
 #[derive(Debug, Clone)]
 pub(crate) struct CallSite {
     pub span: Span,
-    pub def: Rc<value::Def>,
+    pub def: Arc<value::Def>,
     /// Of each parameter that has one, the span of its argument.
     pub arguments: Vec<Option<Span>>,
 }
@@ -185,7 +196,7 @@ impl CallSite {
     /// The call of a definition whose parameters have the arguments at `slots`.
     pub(crate) fn new(
         span: Span,
-        def: &Rc<value::Def>,
+        def: &Arc<value::Def>,
         slots: &[Option<usize>],
         given: &[value::ArgValue],
     ) -> CallSite {
@@ -216,7 +227,6 @@ impl<'a> Checker<'a> {
             errors: Vec::new(),
             seen: HashSet::new(),
             items: Items::default(),
-            library: Library::default(),
             frames: Vec::new(),
             calls: Vec::new(),
             program: typed::Program::default(),
@@ -239,6 +249,7 @@ impl<'a> Checker<'a> {
             counted: BTreeMap::new(),
             shortened: BTreeMap::new(),
             ranges: BTreeMap::new(),
+            lifting: None,
             known: BTreeMap::new(),
         }
     }
@@ -259,7 +270,7 @@ impl Checker<'_> {
         let train = self.train(model.as_ref(), &data);
         self.reject_shared_state(train.as_ref());
         let evals = self.evals(model.as_ref(), train.as_ref(), &data);
-        let hooks = self.hooks(model.as_ref(), train.as_ref(), &evals);
+        let (hooks, hooks_off) = self.hooks(model.as_ref(), train.as_ref(), &evals);
         let warm_start = self.warm_start(train.as_ref());
         if let Some(train) = &train {
             self.warn_endless(train, &data, &hooks);
@@ -278,6 +289,7 @@ impl Checker<'_> {
             warm_start,
             evals,
             hooks,
+            hooks_off,
         })
     }
 

@@ -1,6 +1,6 @@
 //! The model, in both modes, and uncalled definitions.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use trainspec_ir::{DType, Dim, Size, Span, TensorType};
 
@@ -122,11 +122,12 @@ impl Checker<'_> {
         };
         let declared = self.declared_type(ty, bounds, true)?;
         if declared.dtype == DType::String {
-            let message = format!(
-                "`{}` holds strings, which cannot be computed with yet",
-                param.name.text
+            let name = &param.name.text;
+            let message = format!("a model takes no strings, and `{name}` is `{declared}`");
+            let help = format!(
+                "make a number of it in the data set: `map {name} = vocabulary({name}, from: data, size: 1_000);`"
             );
-            self.report(Diagnostic::new(Code::TypeMismatch, ty.span, message));
+            self.report(Diagnostic::new(Code::TypeMismatch, ty.span, message).help(help));
             return None;
         }
         let values = match &param.bound {
@@ -171,7 +172,7 @@ impl Checker<'_> {
         }
     }
 
-    fn check_alone(&mut self, def: &Rc<Def>) {
+    fn check_alone(&mut self, def: &Arc<Def>) {
         let kind = match def.ast.kind {
             DefinitionKind::Block => FrameKind::Block,
             DefinitionKind::Fn => FrameKind::Fn,

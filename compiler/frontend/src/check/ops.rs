@@ -9,7 +9,7 @@ use crate::check::errors::code_of;
 use crate::check::fold::{self, FoldResult};
 use crate::check::operators::symbol;
 use crate::check::value::{ArgValue, Tensor, Value};
-use crate::check::{Checker, call};
+use crate::check::{Checker, call, columns};
 use crate::diag::{Code, Diagnostic, nearest, one_of};
 use crate::typed::{Const, NodeKind, Operand};
 
@@ -52,6 +52,9 @@ impl Checker<'_> {
         }
         if let Some(value) = self.fold_op(op, &args, span) {
             return value;
+        }
+        if columns::has_strings(op, &args) {
+            return self.op_on_strings(op, &args, span);
         }
         if op.name == "assert_in_range" && !self.fits_range(&args) {
             return Value::Poison;
@@ -256,7 +259,6 @@ impl Checker<'_> {
                     );
                     let snippet = self.snippet(given.span);
                     let help = match (class, t.ty.dtype) {
-                        (_, DType::String) => None,
                         (Class::Float, _) => Some(format!("convert it: `cast({snippet}, f32)`")),
                         (Class::Int, _) => Some(format!("convert it: `cast({snippet}, i64)`")),
                         _ => Some(format!(
@@ -546,7 +548,10 @@ impl Checker<'_> {
                 }
                 _ => Const::Int(n.clone()),
             },
-            Value::Float(x) if dtype.is_float() => Const::Float(*x),
+            Value::Float(x) if dtype.is_float() => {
+                self.warn_not_normal_constant(*x, dtype, span);
+                Const::Float(*x)
+            }
             Value::Bool(b) if dtype == DType::Bool => Const::Bool(*b),
             Value::Bool(b) if dtype.is_float() => Const::Float(f64::from(u8::from(*b))),
             Value::Bool(b) if dtype.is_int() => Const::Int(Size::fixed((*b).into())),
@@ -665,7 +670,7 @@ impl Checker<'_> {
     }
 
     /// The name or the operator by which the source calls an operation, in backticks.
-    fn quoted_name(&self, op: &'static Op, span: Span) -> String {
+    pub(crate) fn quoted_name(&self, op: &'static Op, span: Span) -> String {
         match symbol(op.name) {
             Some(sign) => format!("`{sign}`"),
             None => format!("`{}`", self.written_name(op, span).unwrap_or(op.name)),

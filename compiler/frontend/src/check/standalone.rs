@@ -65,6 +65,7 @@ pub fn optimizer(
             warm_start: None,
             evals: Vec::new(),
             hooks: Vec::new(),
+            hooks_off: Vec::new(),
         }),
         _ => Err(errors),
     }

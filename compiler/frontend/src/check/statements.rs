@@ -8,7 +8,7 @@ use crate::check::scope::{FrameKind, Target};
 use crate::check::types::Bounds;
 use crate::check::value::Value;
 use crate::diag::{Code, Diagnostic, nearest};
-use crate::typed::NodeKind;
+use crate::typed::{NodeKind, OutputWords};
 
 impl Checker<'_> {
     /// Runs statements in the innermost scope; gives the value at the end, or `None`.
@@ -59,6 +59,13 @@ impl Checker<'_> {
             }
             StatementKind::Output { name, value } => {
                 if let Some(tensor) = self.model_result(name, value, "output") {
+                    if let Some((vocabulary, span)) = self.store.word_ids.get(&tensor) {
+                        self.store.mode.words.push(OutputWords {
+                            output: name.text.clone(),
+                            vocabulary: vocabulary.clone(),
+                            span: *span,
+                        });
+                    }
                     self.store.mode.outputs.push((name.text.clone(), tensor));
                 }
             }

@@ -2,7 +2,7 @@
 
 use trainspec_ir::{DType, Span};
 
-use crate::ast::{self, Expr, SettingValue};
+use crate::ast::{self, Expr, Pattern, SettingValue};
 use crate::check::Checker;
 use crate::check::averages::AverageSetting;
 use crate::check::bound::Bound;
@@ -295,7 +295,7 @@ impl Checker<'_> {
     }
 
     fn schedule(&mut self, setting: &ast::Setting, train: &mut Train) {
-        let SettingValue::Assignment(name, expr) = &setting.value else {
+        let SettingValue::Assignment(Pattern::Name(name), expr) = &setting.value else {
             self.report(
                 Diagnostic::new(
                     Code::Syntax,

@@ -217,6 +217,10 @@ impl Checker<'_> {
                 let message = format!("`{}` must have {} elements", name.text, class_name(class));
                 let cast = if class == Class::Int { "i64" } else { "f32" };
                 let shown = self.snippet(span);
+                let help = match found {
+                    DType::String => self.string_help(span),
+                    _ => format!("convert it: `cast({shown}, {cast})`"),
+                };
                 let written = self.sources.slice(ty.span);
                 let declared = format!(
                     "`{}` is declared as `{written}` where `{}: {}`",
@@ -228,7 +232,7 @@ impl Checker<'_> {
                     Diagnostic::new(Code::DtypeMismatch, span, message)
                         .label(format!("this is `{}`", tensor.ty))
                         .note(declared)
-                        .help(format!("convert it: `cast({shown}, {cast})`")),
+                        .help(help),
                 );
             }
             TypeName::Variable(_) => {

@@ -41,6 +41,8 @@ pub(crate) enum Value {
     Quantity(Quantity),
     Callable(Callable),
     Init(Rc<InitValue>),
+    /// `data`: the training data, as what a table is made of.
+    Data,
     /// An error was reported already; whatever is done with it is fine.
     Poison,
 }
@@ -106,7 +108,7 @@ pub(crate) struct Quantity {
 /// A callable value.
 #[derive(Debug, Clone)]
 pub(crate) enum Callable {
-    Def(Rc<Def>),
+    Def(Arc<Def>),
     Op(&'static Op),
     Builtin(Builtin),
     /// A `layer`, by its index in the list of instances.
@@ -126,10 +128,19 @@ pub(crate) enum Builtin {
     Hessian,
     Known,
     Fail,
+    Bytes,
+    Characters,
+    Crossed,
+    HashBucket,
+    IsMissing,
+    Standardize,
+    Vocabulary,
+    Words,
+    WordsOf,
 }
 
 impl Builtin {
-    pub(crate) const ALL: [Builtin; 10] = [
+    pub(crate) const ALL: [Builtin; 19] = [
         Builtin::ShapeOf,
         Builtin::Rank,
         Builtin::DTypeOf,
@@ -140,6 +151,15 @@ impl Builtin {
         Builtin::Hessian,
         Builtin::Known,
         Builtin::Fail,
+        Builtin::Bytes,
+        Builtin::Characters,
+        Builtin::Crossed,
+        Builtin::HashBucket,
+        Builtin::IsMissing,
+        Builtin::Standardize,
+        Builtin::Vocabulary,
+        Builtin::Words,
+        Builtin::WordsOf,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -154,6 +174,38 @@ impl Builtin {
             Builtin::Hessian => "hessian",
             Builtin::Known => "known",
             Builtin::Fail => "fail",
+            Builtin::Bytes => "bytes",
+            Builtin::Characters => "characters",
+            Builtin::Crossed => "crossed",
+            Builtin::HashBucket => "hash_bucket",
+            Builtin::IsMissing => "is_missing",
+            Builtin::Standardize => "standardize",
+            Builtin::Vocabulary => "vocabulary",
+            Builtin::Words => "words",
+            Builtin::WordsOf => "words_of",
+        }
+    }
+
+    /// The names of its parameters, and how many of them must be given.
+    pub(crate) fn params(self) -> (&'static [&'static str], usize) {
+        match self {
+            Builtin::ShapeOf
+            | Builtin::Rank
+            | Builtin::DTypeOf
+            | Builtin::SizeOf
+            | Builtin::Known
+            | Builtin::Old
+            | Builtin::IsMissing
+            | Builtin::Standardize => (&["x"], 1),
+            Builtin::Len => (&["list"], 1),
+            Builtin::Grad => (&["y", "wrt", "seed"], 2),
+            Builtin::Hessian => (&["y", "wrt"], 2),
+            Builtin::Fail => (&["message", "help"], 1),
+            Builtin::Bytes | Builtin::Characters | Builtin::Words => (&["x", "max"], 2),
+            Builtin::Crossed => (&["features", "buckets"], 2),
+            Builtin::HashBucket => (&["x", "buckets"], 2),
+            Builtin::Vocabulary => (&["x", "from", "size", "oov"], 2),
+            Builtin::WordsOf => (&["ids", "vocabulary"], 2),
         }
     }
 
@@ -168,11 +220,11 @@ pub(crate) enum InitValue {
     /// A constant fill.
     Fill(Value),
     /// An `init` of the language.
-    Def(Rc<Def>, Vec<ArgValue>, Extent),
+    Def(Arc<Def>, Vec<ArgValue>, Extent),
 }
 
 impl InitValue {
-    pub(crate) fn of(def: Rc<Def>, given: Vec<ArgValue>) -> InitValue {
+    pub(crate) fn of(def: Arc<Def>, given: Vec<ArgValue>) -> InitValue {
         let extent = Extent::around(given.iter().map(|g| &g.value));
         InitValue::Def(def, given, extent)
     }
@@ -253,6 +305,7 @@ impl Value {
             | Value::Range(..)
             | Value::Quantity(_)
             | Value::Callable(_)
+            | Value::Data
             | Value::Poison => Extent {
                 weight: 1,
                 depth: 0,
@@ -281,6 +334,7 @@ impl Value {
             Value::Quantity(q) => format!("{} {}", q.amount, q.unit.word()),
             Value::Callable(c) => c.describe(),
             Value::Init(_) => "an initializer".to_owned(),
+            Value::Data => "`data`".to_owned(),
             Value::Poison => "nothing".to_owned(),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use trainspec_ir::{Size, Span, TensorType};
 
@@ -24,6 +25,8 @@ pub(crate) struct Store {
     children: BTreeMap<String, ScopeNames>,
     /// The number of random operations in each scope.
     sites: BTreeMap<String, usize>,
+    /// Values of the model that are ids of words: the input whose vocabulary they are of, and the span of `words_of`.
+    pub word_ids: BTreeMap<ValueId, (String, Span)>,
     instances: Vec<Instance>,
     /// The members of a scope, for `head.kernel`.
     members: HashMap<String, BTreeMap<String, Member>>,
@@ -48,7 +51,7 @@ struct ScopeNames {
 #[derive(Debug, Default)]
 pub(crate) struct Update {
     /// The optimizer and its arguments; `None` for a definition that is checked on its own.
-    pub optimizer: Option<(Rc<Def>, Vec<ArgValue>, Span)>,
+    pub optimizer: Option<(Arc<Def>, Vec<ArgValue>, Span)>,
     /// The name of the variable.
     pub variable: String,
     /// The name of the optimizer, where the setting gives it one.
@@ -63,7 +66,7 @@ pub(crate) struct Update {
 /// A `layer`: a block with its arguments, called later, perhaps more than once.
 #[derive(Debug)]
 struct Instance {
-    def: Rc<Def>,
+    def: Arc<Def>,
     given: Vec<ArgValue>,
     path: String,
     name: Name,
@@ -84,7 +87,13 @@ impl Store {
         self.sites.clear();
         self.instances.clear();
         self.members.clear();
+        self.word_ids.clear();
         self.mode = typed::Mode::default();
+    }
+
+    /// Numbers the random operations of a scope from the beginning.
+    pub(crate) fn restart_sites(&mut self, path: &str) {
+        self.sites.remove(path);
     }
 
     /// Makes a name unique in its scope, and reserves it.
@@ -360,7 +369,7 @@ impl Checker<'_> {
     /// Expands an `init` definition, which sees `shape`, `fan_in`, `fan_out` and `T`.
     fn run_init(
         &mut self,
-        def: &Rc<Def>,
+        def: &Arc<Def>,
         given: Vec<ArgValue>,
         ty: &TensorType,
         name: &str,
@@ -424,7 +433,7 @@ impl Checker<'_> {
     // ---- Blocks and layers ----
 
     /// A call without a name makes its own instance.
-    pub(crate) fn call_block(&mut self, def: &Rc<Def>, given: Vec<ArgValue>, span: Span) -> Value {
+    pub(crate) fn call_block(&mut self, def: &Arc<Def>, given: Vec<ArgValue>, span: Span) -> Value {
         if !self.blocks_allowed(def, span) {
             return Value::Poison;
         }
@@ -446,7 +455,7 @@ impl Checker<'_> {
     }
 
     /// Whether a block may be called here; reports it where not.
-    fn blocks_allowed(&mut self, def: &Rc<Def>, span: Span) -> bool {
+    fn blocks_allowed(&mut self, def: &Arc<Def>, span: Span) -> bool {
         let outside = self
             .frames
             .iter()

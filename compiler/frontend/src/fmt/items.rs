@@ -179,9 +179,9 @@ impl Printer<'_> {
                 self.alias(declaration.alias.as_ref());
                 self.bound_and_default(declaration.bound.as_ref(), declaration.default.as_ref());
             }
-            SettingValue::Assignment(name, value) => {
+            SettingValue::Assignment(pattern, value) => {
                 self.push(" ");
-                self.name(name);
+                self.pattern(pattern);
                 self.assigned("=", value);
             }
             SettingValue::Arguments(arguments) => {

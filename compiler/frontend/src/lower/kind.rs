@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use trainspec_ir::graph::Graph;
+use trainspec_ir::passes::drop_dead_inputs;
 
 use crate::diag::{Code, Diagnostic};
 use crate::lower::{self, Context, FetchSet};
@@ -130,6 +131,12 @@ pub fn program_graph(cx: &Context<'_>, kind: ProgramKind) -> Result<Lowered, Dia
         },
         ProgramKind::Gradients => lower::gradients(cx)?.into(),
         ProgramKind::Apply => lower::apply(cx)?.into(),
-        ProgramKind::Evaluate | ProgramKind::Predict => lower::model(cx, false)?.into(),
+        ProgramKind::Evaluate => lower::model(cx, false)?.into(),
+        ProgramKind::Predict => {
+            let mut graph = lower::model(cx, false)?;
+            FetchSet::of_prediction(cx.spec).restrict(&mut graph);
+            // Without labels, say: only what the outputs depend on is fed.
+            drop_dead_inputs(graph).into()
+        }
     })
 }

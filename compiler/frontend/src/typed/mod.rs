@@ -3,18 +3,22 @@
 //! Calls of definitions are inlined: what is left are operations of the op table, loops, and reads and writes of
 //! variables, in order. Dimensions that are known at run time only are still symbolic.
 
+mod column;
 mod input;
+mod liveness;
 mod print;
 mod print_settings;
 mod settings;
 mod warm_start;
 
+pub use column::{ColumnOp, ColumnOpKind, ColumnOperand, Vocabulary, WordSource};
 pub use input::Input;
 pub use print::print;
 pub use settings::*;
 pub use warm_start::*;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use trainspec_ir::ops::{Arg, Op};
@@ -47,6 +51,41 @@ pub struct Spec {
     pub evals: Vec<Eval>,
     /// The hooks that run around a step.
     pub hooks: Vec<Hook>,
+    /// The hooks that a run has by default, and this one not: `checkpoint none;`.
+    pub hooks_off: Vec<DefaultHook>,
+}
+
+/// A hook that a run of the command has where its spec does not mention it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DefaultHook {
+    /// Saves the state.
+    Checkpoint,
+    /// Writes losses, metrics and schedules into event files.
+    Summary,
+    /// Prints losses and metrics.
+    Log,
+    /// Stops where a loss is not finite.
+    Nan,
+}
+
+impl DefaultHook {
+    /// All of them.
+    pub const ALL: [DefaultHook; 4] = [
+        DefaultHook::Checkpoint,
+        DefaultHook::Summary,
+        DefaultHook::Log,
+        DefaultHook::Nan,
+    ];
+
+    /// The word that a spec has for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            DefaultHook::Checkpoint => "checkpoint",
+            DefaultHook::Summary => "summary",
+            DefaultHook::Log => "log",
+            DefaultHook::Nan => "nan",
+        }
+    }
 }
 
 /// A value of a program.
@@ -64,6 +103,27 @@ pub struct Program {
     pub values: Vec<Arc<TensorType>>,
     /// The nodes.
     pub nodes: Vec<Node>,
+    /// The calls of blocks and functions that were inlined into a model, in the order in which they begin.
+    pub calls: Vec<Call>,
+}
+
+/// A call of a block or function that was inlined: which values it made.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// The name of the definition.
+    pub definition: String,
+    /// The variable scope, where it is a block.
+    pub scope: Option<String>,
+    /// The number of calls around it.
+    pub depth: usize,
+    /// The values that it made, with those of the calls in it.
+    pub values: Range<u32>,
+    /// The tensors that it is given.
+    pub inputs: Vec<ValueId>,
+    /// The tensors that it gives.
+    pub outputs: Vec<ValueId>,
+    /// The span of the call.
+    pub span: Span,
 }
 
 /// One node of a program.
@@ -187,8 +247,10 @@ pub struct DataSet {
     pub source: Source,
     /// The features decoded from a record.
     pub features: Vec<Feature>,
-    /// The stages of the input pipeline, in order.
+    /// The stages of the input pipeline, in order, with `training` true.
     pub stages: Vec<Stage>,
+    /// The stages with `training` false; they give elements of the same types.
+    pub eval_stages: Vec<Stage>,
     /// The types of the resulting elements, by name.
     pub elements: BTreeMap<String, TensorType>,
 }
@@ -219,6 +281,27 @@ impl Spec {
 }
 
 impl DataSet {
+    /// The stages in one mode.
+    pub fn stages_in(&self, training: bool) -> &[Stage] {
+        match training {
+            true => &self.stages,
+            false => &self.eval_stages,
+        }
+    }
+
+    /// The operations whose tables are made of the training data, in order.
+    pub fn data_tables(&self) -> impl Iterator<Item = &ColumnOp> {
+        column_ops(&self.eval_stages).filter(|op| op.pass().is_some())
+    }
+
+    /// The vocabulary of that name.
+    pub fn vocabulary(&self, table: &str) -> Option<&Vocabulary> {
+        column_ops(&self.eval_stages).find_map(|op| match &op.kind {
+            ColumnOpKind::Vocabulary(vocabulary) if vocabulary.table == table => Some(vocabulary),
+            _ => None,
+        })
+    }
+
     /// Its `batch` stage.
     pub fn batch(&self) -> Option<&Batch> {
         self.stages.iter().find_map(|stage| match &stage.kind {
@@ -231,8 +314,12 @@ impl DataSet {
     /// a batch open, and nothing is computed of batches before.
     pub fn keeps_remainder(&self, model: &Model) -> bool {
         let is_batch = |stage: &Stage| matches!(stage.kind, StageKind::Batch(_));
-        let computes =
-            |stage: &Stage| matches!(stage.kind, StageKind::Map { .. } | StageKind::Filter { .. });
+        let computes = |stage: &Stage| {
+            matches!(
+                stage.kind,
+                StageKind::Map { .. } | StageKind::Column(_) | StageKind::Filter { .. }
+            )
+        };
         let mut after = self.stages.iter().skip_while(|stage| !is_batch(stage));
         let fixed = |input: &Feature| {
             let first = input.ty.shape.0.first();
@@ -249,11 +336,13 @@ impl DataSet {
                 StageKind::Repeat => true,
                 StageKind::Take { .. } => false,
                 StageKind::Map { .. }
+                | StageKind::Column(_)
                 | StageKind::Filter { .. }
                 | StageKind::Drop { .. }
                 | StageKind::Shuffle { .. }
                 | StageKind::Epochs { .. }
                 | StageKind::Batch(_)
+                | StageKind::Window { .. }
                 | StageKind::Skip { .. }
                 | StageKind::Split(_)
                 | StageKind::Cache
@@ -261,6 +350,14 @@ impl DataSet {
                 | StageKind::Shard { .. } => endless,
             })
     }
+}
+
+/// The operations on columns among some stages.
+pub fn column_ops(stages: &[Stage]) -> impl Iterator<Item = &ColumnOp> {
+    stages.iter().filter_map(|stage| match &stage.kind {
+        StageKind::Column(op) => Some(&**op),
+        _ => None,
+    })
 }
 
 /// A stage of a data set.
@@ -284,6 +381,8 @@ pub enum StageKind {
         /// Its value.
         value: ValueId,
     },
+    /// Computes a feature from strings, or with a table.
+    Column(Box<ColumnOp>),
     /// Keeps records for which a value is true.
     Filter {
         /// The program.
@@ -296,10 +395,10 @@ pub enum StageKind {
         /// The feature.
         name: String,
     },
-    /// Shuffles in a buffer.
+    /// Shuffles.
     Shuffle {
-        /// The capacity of the buffer, at least 1.
-        buffer: u64,
+        /// The capacity of the buffer, at least 1; without one all records of an epoch are shuffled by their indices.
+        buffer: Option<u64>,
         /// The seed; that of the training where there is none.
         seed: Option<i64>,
     },
@@ -321,6 +420,13 @@ pub enum StageKind {
     Skip {
         /// How many.
         count: u64,
+    },
+    /// Joins consecutive records, all features getting a new first dimension.
+    Window {
+        /// The number of records of a window, at least 1.
+        size: u64,
+        /// The number of records from the start of one window to that of the next, at least 1.
+        shift: u64,
     },
     /// Keeps one side of a random split.
     Split(Split),
@@ -362,8 +468,21 @@ pub struct Mode {
     pub metrics: Vec<(String, ValueId)>,
     /// The outputs of a prediction.
     pub outputs: Vec<(String, ValueId)>,
+    /// The outputs that are ids of words.
+    pub words: Vec<OutputWords>,
     /// The top-level `let`s, which can be fetched by name.
     pub lets: Vec<(String, ValueId)>,
+}
+
+/// An output that is ids of words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputWords {
+    /// The output.
+    pub output: String,
+    /// The vocabulary: that of the input of this name.
+    pub vocabulary: String,
+    /// The span of `words_of`.
+    pub span: Span,
 }
 
 /// The role of a variable.

@@ -51,8 +51,11 @@ fn write_spec(out: &mut String, spec: &Spec) -> fmt::Result {
     for eval in &spec.evals {
         write_eval(out, eval)?;
     }
-    if !spec.hooks.is_empty() {
+    if !spec.hooks.is_empty() || !spec.hooks_off.is_empty() {
         writeln!(out, "\nhooks {{")?;
+        for hook in &spec.hooks_off {
+            writeln!(out, "  {} none", hook.word())?;
+        }
         for hook in &spec.hooks {
             writeln!(out, "  {}", hook.kind)?;
             if let HookKind::Summary { values, .. } = &hook.kind {
@@ -72,29 +75,43 @@ fn write_data(out: &mut String, data: &DataSet) -> fmt::Result {
     for f in &data.features {
         writeln!(out, "  feature {}", FeatureText(f))?;
     }
-    for stage in &data.stages {
+    let (mut stages, mut evaluation) = (String::new(), String::new());
+    write_stages(&mut stages, 2, &data.stages)?;
+    write_stages(&mut evaluation, 2, &data.eval_stages)?;
+    out.push_str(&stages);
+    if evaluation != stages {
+        writeln!(out, "  evaluation {{")?;
+        write_stages(out, 4, &data.eval_stages)?;
+        writeln!(out, "  }}")?;
+    }
+    for (name, ty) in &data.elements {
+        writeln!(out, "  gives {name}: {ty}")?;
+    }
+    writeln!(out, "}}")
+}
+
+fn write_stages(out: &mut String, indent: usize, stages: &[Stage]) -> fmt::Result {
+    for stage in stages {
+        write!(out, "{:indent$}", "")?;
         match &stage.kind {
             StageKind::Map {
                 name,
                 program,
                 value,
             } => {
-                writeln!(out, "  map {name} = {value} {{")?;
-                write_nodes(out, 4, program, &program.nodes, &[])?;
-                writeln!(out, "  }}")?;
+                writeln!(out, "map {name} = {value} {{")?;
+                write_nodes(out, indent + 2, program, &program.nodes, &[])?;
+                writeln!(out, "{:indent$}}}", "")?;
             }
             StageKind::Filter { program, value } => {
-                writeln!(out, "  filter {value} {{")?;
-                write_nodes(out, 4, program, &program.nodes, &[])?;
-                writeln!(out, "  }}")?;
+                writeln!(out, "filter {value} {{")?;
+                write_nodes(out, indent + 2, program, &program.nodes, &[])?;
+                writeln!(out, "{:indent$}}}", "")?;
             }
-            plain => writeln!(out, "  {}", PlainStage(plain))?,
+            plain => writeln!(out, "{}", PlainStage(plain))?,
         }
     }
-    for (name, ty) in &data.elements {
-        writeln!(out, "  gives {name}: {ty}")?;
-    }
-    writeln!(out, "}}")
+    Ok(())
 }
 
 fn write_mode(
@@ -115,6 +132,9 @@ fn write_mode(
         for (name, value) in list {
             writeln!(out, "  {what} {name} = {value}")?;
         }
+    }
+    for words in &mode.words {
+        writeln!(out, "  words of {} in {}", words.output, words.vocabulary)?;
     }
     writeln!(out, "}}")
 }

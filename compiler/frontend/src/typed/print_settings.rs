@@ -92,9 +92,13 @@ impl Display for FeatureDefault {
 pub(super) fn write_plain_stage(f: &mut Formatter<'_>, stage: &StageKind) -> fmt::Result {
     match stage {
         StageKind::Map { .. } | StageKind::Filter { .. } => Ok(()),
+        StageKind::Column(op) => write!(f, "{op}"),
         StageKind::Drop { name } => write_setting(f, "drop", &[("name", shown(name))]),
         StageKind::Shuffle { buffer, seed } => {
-            let arguments = [("buffer", shown(buffer)), ("seed", seed.and_then(shown))];
+            let arguments = [
+                ("buffer", buffer.and_then(shown)),
+                ("seed", seed.and_then(shown)),
+            ];
             write_setting(f, "shuffle", &arguments)
         }
         StageKind::Epochs { count } => write_setting(f, "epochs", &[("count", shown(count))]),
@@ -128,8 +132,13 @@ pub(super) fn write_plain_stage(f: &mut Formatter<'_>, stage: &StageKind) -> fmt
                 ("part", shown(part)),
                 ("holdout", Some(holdout)),
                 ("seed", shown(split.seed)),
+                ("by", split.by.as_ref().and_then(shown)),
             ];
             write_setting(f, "split", &arguments)
+        }
+        StageKind::Window { size, shift } => {
+            let arguments = [("size", shown(size)), ("shift", shown(shift))];
+            write_setting(f, "window", &arguments)
         }
         StageKind::Cache => write_setting(f, "cache", &[]),
         StageKind::Prefetch { count } => write_setting(f, "prefetch", &[("count", shown(count))]),

@@ -33,6 +33,17 @@ pub enum Source {
     Registered(Registered),
 }
 
+impl Source {
+    /// Whether any of its records can be read by its index.
+    pub fn is_indexed(&self) -> bool {
+        match self {
+            // A compressed file has no index; it is refused when it is opened.
+            Source::TfRecord { .. } => true,
+            Source::Csv { .. } | Source::Registered(_) => false,
+        }
+    }
+}
+
 /// A path, or a glob pattern of paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePattern {
@@ -142,6 +153,8 @@ pub struct Split {
     pub holdout_span: Span,
     /// The seed; 0 where none is given, so that the split is the same in every run.
     pub seed: i64,
+    /// The feature whose value decides, so that records with one value are on one side; where there is none, the position of a record does.
+    pub by: Option<String>,
 }
 
 /// A side of a split.

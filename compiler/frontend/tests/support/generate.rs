@@ -176,7 +176,7 @@ fn setting(c: &mut Entropy<'_>, depth: usize) -> Setting {
             bound: c.maybe(|c| expr(c, 1)),
             default: c.maybe(|c| expr(c, 1)),
         })),
-        2 => SettingValue::Assignment(name(c), expr(c, 3)),
+        2 => SettingValue::Assignment(pattern(c, 1), expr(c, 3)),
         3 => SettingValue::Arguments(c.several(5, |c| argument(c, 2))),
         _ => SettingValue::Value(match expr(c, 3) {
             // These alone would read as arguments.

@@ -220,8 +220,8 @@ impl Writer<'_, '_> {
                 self.after("in", declaration.bound.as_ref());
                 self.after("=", declaration.default.as_ref());
             }
-            SettingValue::Assignment(name, value) => {
-                self.token(&name.text);
+            SettingValue::Assignment(pattern, value) => {
+                self.pattern(pattern);
                 self.after("=", Some(value));
             }
             SettingValue::Arguments(arguments) => self.list("(", arguments, ")", Self::argument),

@@ -39,6 +39,22 @@ fn run(mut graph: Graph) -> Graph {
     graph.renumbered()
 }
 
+/// Eliminates dead code, and the inputs that nothing depends on: what is left is fed with less.
+pub fn drop_dead_inputs(graph: Graph) -> Graph {
+    let mut graph = run(graph);
+    let mut used = vec![false; graph.types.len()];
+    let operands = graph.nodes.iter().flat_map(|node| &node.operands);
+    let results = graph.results.iter().map(|(_, value)| value);
+    let writes = graph.writes.iter().map(|write| &write.value);
+    for value in operands.chain(results).chain(writes) {
+        used[value.index()] = true;
+    }
+    let is_used =
+        |node: &Node| !matches!(node.kind, NodeKind::Input(_)) || used[node.results[0].index()];
+    graph.nodes.retain(is_used);
+    graph.renumbered()
+}
+
 /// Eliminates dead code in a loop, given which values of the graph are live.
 fn eliminate_in_scan(node: &mut Node, live: &[bool]) {
     let Node {

@@ -12,6 +12,7 @@ mod rebuild;
 mod simplify_algebra;
 mod split_sums;
 
+pub use drop_dead_nodes::drop_dead_inputs;
 pub use freeze::{Frozen, freeze};
 
 use std::collections::BTreeSet;

@@ -15,7 +15,7 @@ pub use cost::Cost;
 use std::fmt;
 
 use crate::graph::{StateId, Type};
-use crate::kernel::{BufferId, Kernels, Origin, View};
+use crate::kernel::{BufferId, KernelKind, Kernels, Origin, View};
 
 /// Kernels with allocations for their buffers.
 #[derive(Debug, Clone)]
@@ -166,6 +166,27 @@ impl Program {
     pub fn state_bytes(&self) -> u64 {
         let types = self.kernels.state.iter().map(|state| &state.ty);
         types.fold(0, |all, ty| all.saturating_add(ty.bytes()))
+    }
+
+    /// The bytes that the bodies of its scans take besides its arena: their own arenas, and the carried values of this iteration and of the
+    /// next.
+    pub fn scan_bytes(&self) -> u64 {
+        let scans = self.kernels.kernels.iter();
+        let scans = scans.filter_map(|kernel| match &kernel.kind {
+            KernelKind::Scan { body, carries, .. } => Some((body, *carries)),
+            KernelKind::Map(_) | KernelKind::Call { .. } => None,
+        });
+        let bytes = scans.map(|(body, carries)| {
+            let carried = body.results[..carries].iter().map(|(_, view)| {
+                let dtype = body.buffers[view.buffer.index()].ty.dtype;
+                (view.elements() * dtype.bytes()) as u64
+            });
+            let carried = carried.fold(0, u64::saturating_add);
+            let planned = plan(Kernels::clone(body));
+            let arenas = (planned.arena as u64).saturating_add(planned.scan_bytes());
+            carried.saturating_mul(2).saturating_add(arenas)
+        });
+        bytes.fold(0, u64::saturating_add)
     }
 
     /// The type of the staging buffer through which a state variable is written: one whose new value lies in an input, a constant or

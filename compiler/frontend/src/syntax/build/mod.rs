@@ -324,9 +324,10 @@ impl Builder<'_> {
                 }
                 Rule::assignment => {
                     let mut children = self::children(child);
-                    let name = self.name(next(&mut children));
+                    let pattern = self.pattern(next(&mut children));
                     next(&mut children); // the `=`
-                    setting.value = SettingValue::Assignment(name, self.expr(next(&mut children)));
+                    let value = self.expr(next(&mut children));
+                    setting.value = SettingValue::Assignment(pattern, value);
                 }
                 Rule::arguments => setting.value = SettingValue::Arguments(self.arguments(child)),
                 Rule::expr => setting.value = SettingValue::Value(self.expr(child)),

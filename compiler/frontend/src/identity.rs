@@ -3,20 +3,21 @@
 //! In: a checked spec. Out: the same text for all specs that train alike. Leaves out: comments and layout, evaluations and hooks, data sets
 //! of evaluations alone, names of constants, when the training ends, and the warm start, which counts at a first start alone.
 
-use std::sync::Arc;
-
 use crate::diag::Diagnostic;
-use crate::lower::{Binding, ProgramKind};
+use crate::lower::{self, Binding, Context, ProgramKind};
 use crate::typed::{self, Spec};
-use crate::{Trainable, pipeline};
 
 /// What a training is, as text and as a hash of it.
 ///
 /// ```
-/// use trainspec_compiler::{Compilation, Identity, source::NoFiles};
+/// use trainspec_frontend::check::check;
+/// use trainspec_frontend::identity::Identity;
+/// use trainspec_frontend::source::{NoFiles, Sources};
 ///
 /// let identity = |text: &str| {
-///     let spec = Compilation::check("line", text, &NoFiles, &Default::default()).spec.unwrap();
+///     let mut sources = Sources::default();
+///     let root = sources.add("line", text);
+///     let spec = check(&mut sources, root, &NoFiles, &Default::default()).spec.unwrap();
 ///     Identity::of(&spec).unwrap()
 /// };
 /// let model = "model (x: f32[batch], y: f32[batch]) { param a: f32 = zeros(); loss mean(square(a * x - y)); }";
@@ -38,14 +39,15 @@ pub struct Identity {
 
 impl Identity {
     /// The identity of a spec; fails where its initial values cannot be lowered.
-    pub fn of(spec: &Arc<Spec>) -> Result<Identity, Diagnostic> {
-        let trainable = Trainable::from(spec.clone());
-        let initial = pipeline::lower(&trainable, ProgramKind::Initial, &Binding::new())?;
+    pub fn of(spec: &Spec) -> Result<Identity, Diagnostic> {
+        let dims = Binding::new();
+        let initial = lower::program_graph(&Context::new(spec, &dims), ProgramKind::Initial)?;
         let trained = spec.train.as_ref().and_then(|train| train.data.clone());
         let mut core = Spec::clone(spec);
         core.constants.clear();
         core.evals.clear();
         core.hooks.clear();
+        core.hooks_off.clear();
         core.warm_start = None;
         core.data
             .retain(|data| Some(&data.name) == trained.as_ref());
