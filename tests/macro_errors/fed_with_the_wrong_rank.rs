@@ -1,0 +1,16 @@
+use trainspec::ndarray;
+
+trainspec::train! {
+    spec wrong;
+    model (x: f32[batch, 4], y: i64[batch] in 0..3) {
+        let logits = dense(x, 3);
+        output scores = logits;
+        loss mean(sparse_softmax_cross_entropy_with_logits(y, logits));
+    }
+    train { optimizer adam(1e-3); }
+}
+
+fn main() {
+    let (x, y) = (ndarray::Array1::<f32>::zeros(2), ndarray::Array1::<i64>::zeros(2));
+    let _ = wrong::Feeds { x: x.view(), y: y.view() };
+}

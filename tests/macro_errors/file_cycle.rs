@@ -1,0 +1,3 @@
+trainspec::train!(file: "cycle.trainspec");
+
+fn main() {}

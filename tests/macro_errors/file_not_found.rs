@@ -1,0 +1,3 @@
+trainspec::train!(file: "no_such_file.trainspec");
+
+fn main() {}

@@ -1,0 +1,3 @@
+trainspec::train!(file: "broken.trainspec");
+
+fn main() {}
