@@ -8,8 +8,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use trainspec::program::{Engine, Executable, Feeds, prepare};
-use trainspec::{Error, State, memory};
+use trainspec::internals::memory;
+use trainspec::internals::program::{Executable, Feeds, prepare};
+use trainspec::{Engine, Error, State};
 use trainspec_compiler::codegen::simd::limits::Limits;
 use trainspec_compiler::diag::Diagnostic;
 use trainspec_compiler::typed::Spec;

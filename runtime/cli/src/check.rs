@@ -100,7 +100,7 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         }
     }
     if arguments.format == Format::Text {
-        for (name, Footprint { state, step }) in &memory {
+        for (name, Footprint { state, step, .. }) in &memory {
             let step = step.map_or_else(String::new, |step| {
                 format!(", a step {}", readable_bytes(step))
             });

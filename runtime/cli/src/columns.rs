@@ -95,6 +95,16 @@ pub(crate) fn bytes(count: u64) -> String {
     format!("{value:.1} TB")
 }
 
+/// `12 `, `1.2 k`, `3.4 M`, `5.60 G`: a number before a unit.
+pub(crate) fn scaled(n: f64) -> String {
+    match n {
+        n if n < 1e3 => format!("{n:.0} "),
+        n if n < 1e6 => format!("{:.1} k", n / 1e3),
+        n if n < 1e9 => format!("{:.1} M", n / 1e6),
+        n => format!("{:.2} G", n / 1e9),
+    }
+}
+
 /// Integers up to this magnitude are shown with all their digits; each is an `f64`.
 const MAX_EXACT_INTEGER: f64 = 1e15;
 
@@ -111,6 +121,19 @@ pub(crate) fn number(x: f64) -> String {
     }
     let places = 5 - size.log10().floor() as i32;
     short(&format!("{x:.*}", places.clamp(0, 9) as usize)).to_owned()
+}
+
+/// A number with four significant digits, where it is read in passing: `0.8690`, `1.2e-6`.
+pub(crate) fn short_number(x: f64) -> String {
+    let size = x.abs();
+    match (1e-4..1e4).contains(&size) {
+        true => {
+            let places = 3 - size.log10().floor() as i32;
+            short(&format!("{x:.*}", places.clamp(0, 7) as usize)).to_owned()
+        }
+        false if x == 0.0 || !x.is_finite() => format!("{x}"),
+        false => format!("{x:.1e}"),
+    }
 }
 
 /// Digits without trailing zeros.

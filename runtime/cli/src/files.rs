@@ -5,9 +5,14 @@ use std::path::{Path, PathBuf};
 
 use trainspec::{SpecFolder, read_spec};
 use trainspec_compiler::diag::{Code, Diagnostic};
+use trainspec_compiler::lower::dimension_names;
 use trainspec_compiler::source::{MAX_SOURCE_BYTES, Sources, decode};
+use trainspec_compiler::typed::Spec;
 use trainspec_compiler::{Compilation, Options, PipelineOptions};
+use trainspec_formats::files::{Durability, replace_in};
+use trainspec_formats::{FileKind, storage};
 
+use crate::failure::Failure;
 use crate::output::diagnostics;
 use crate::{BAD_INPUT, Format};
 
@@ -131,6 +136,54 @@ pub(crate) fn name_and_size(text: &str) -> Result<(String, i64), String> {
     Ok((name, size))
 }
 
+/// Fails where a size is given for a dimension that a spec does not have.
+pub(crate) fn known_dimensions(spec: &Spec, given: &[(String, i64)]) -> Result<(), Diagnostic> {
+    let names = dimension_names(spec);
+    match given.iter().find(|(name, _)| !names.contains(name)) {
+        None => Ok(()),
+        Some((name, _)) => {
+            let message = format!("the model has no dimension `{name}`");
+            let error = Diagnostic::without_span(Code::UnknownName, message);
+            Err(match names.is_empty() {
+                true => error.help("all its dimensions are numbers"),
+                false => error.help(format!("its named dimensions are {}", names.join(", "))),
+            })
+        }
+    }
+}
+
+/// The error of a spec without a model.
+pub(crate) fn no_model(spec: &Spec) -> Diagnostic {
+    let message = format!("the spec `{}` has no `model`", spec.name);
+    Diagnostic::without_span(Code::MissingItem, message)
+        .help("say what is computed: `model (x: f32[batch, 4]) { output y = dense(x, 1); }`")
+}
+
+/// The base folder of relative data paths.
+pub(crate) fn data_folder(spec: &Path, given: Option<&Path>) -> PathBuf {
+    match (given, spec.parent()) {
+        (Some(folder), _) => folder.to_owned(),
+        (None, Some(parent)) if spec != Path::new(STDIN) => parent.to_owned(),
+        (None, _) => PathBuf::new(),
+    }
+}
+
+/// Writes a file that the user named, atomically.
+pub(crate) fn write_output(path: &Path, text: &str) -> Result<(), Failure> {
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        let message = format!(
+            "cannot write {}: there is no folder {}",
+            path.display(),
+            folder.display()
+        );
+        return Err(Failure::output(message).help(format!("`mkdir -p {}`", folder.display())));
+    }
+    let (storage, bytes) = (storage::local(), text.as_bytes());
+    replace_in(&storage, FileKind::Other, path, bytes, Durability::Unsynced)
+        .map_err(Failure::output)
+}
+
 /// A number of threads.
 pub(crate) fn threads(text: &str) -> Result<usize, String> {
     match text.parse() {
@@ -171,5 +224,15 @@ mod tests {
         );
         assert!(name_and_value("A=").is_err());
         assert!(name_and_value("A").is_err());
+    }
+
+    #[test]
+    fn data_lies_beside_the_spec() {
+        let folder =
+            |spec: &str, given: Option<&str>| data_folder(Path::new(spec), given.map(Path::new));
+        assert_eq!(folder("a/b.trainspec", None), Path::new("a"));
+        assert_eq!(folder("b.trainspec", None), Path::new(""));
+        assert_eq!(folder("-", None), Path::new(""));
+        assert_eq!(folder("a/b", Some("c")), Path::new("c"));
     }
 }

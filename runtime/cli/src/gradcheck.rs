@@ -59,7 +59,7 @@ fn one(arguments: &Arguments, path: &Path) -> u8 {
         dims: arguments.dims.iter().cloned().collect(),
         elements: arguments.elements,
         seed: arguments.seed,
-        memory: trainspec::memory::available(),
+        memory: trainspec::internals::memory::available(),
     };
     match gradcheck(spec, &options) {
         Ok(checked) if checked.is_empty() => {

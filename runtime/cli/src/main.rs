@@ -7,19 +7,26 @@ mod check;
 mod columns;
 mod completions;
 mod convert;
+mod data;
 mod diff;
+mod doctor;
 mod emit;
+mod eval;
 mod explain;
 mod failure;
 mod files;
 mod format;
 mod gradcheck;
+mod graph;
 mod inspect;
 mod output;
+mod plot;
 mod progress;
 mod recover;
 mod run;
+mod runs;
 mod signals;
+mod summary;
 mod tensors;
 mod verify;
 mod verify_resume;
@@ -54,6 +61,12 @@ enum Command {
     Fmt(format::Arguments),
     /// Print a stage of the compilation as text
     Emit(emit::Arguments),
+    /// Show the layers of a model with their shapes and parameters, and the memory of its training
+    Summary(summary::Arguments),
+    /// Show what a data set gives, and where the time of reading goes
+    Data(data::Arguments),
+    /// Write the model as a diagram, with the types of tensors on its edges
+    Graph(graph::Arguments),
     /// Measure how fast a spec trains, on synthetic data
     Bench(bench::Arguments),
     /// Check the gradients of a spec's losses against central differences
@@ -61,6 +74,12 @@ enum Command {
     /// Train a spec
     #[command(alias = "train")]
     Run(run::Arguments),
+    /// Plot the losses, metrics and schedules of runs, as a picture or in the terminal
+    Plot(plot::Arguments),
+    /// Evaluate a checkpoint of a run
+    Eval(eval::Arguments),
+    /// List runs with their state, step and best metric; compare and remove them
+    Runs(runs::Arguments),
     /// Show what is in checkpoints, record files and event files
     Inspect(inspect::Arguments),
     /// Check every checksum of checkpoints, record files and event files
@@ -75,6 +94,8 @@ enum Command {
     Diff(diff::Arguments),
     /// Write a checkpoint as another kind of file
     Convert(convert::Arguments),
+    /// Say what is used of this machine, and test that machine code computes what it should
+    Doctor(doctor::Arguments),
     /// Explain an error code, with an example
     Explain(explain::Arguments),
     /// Print a completion script for a shell
@@ -103,9 +124,15 @@ fn main() -> ExitCode {
         Command::Check(arguments) => check::run(&arguments),
         Command::Fmt(arguments) => format::run(&arguments),
         Command::Emit(arguments) => emit::run(&arguments),
+        Command::Summary(arguments) => summary::run(&arguments),
+        Command::Data(arguments) => data::run(&arguments),
+        Command::Graph(arguments) => graph::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Gradcheck(arguments) => gradcheck::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
+        Command::Plot(arguments) => plot::run(&arguments),
+        Command::Runs(arguments) => runs::run(&arguments),
+        Command::Eval(arguments) => eval::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
         Command::VerifyResume(arguments) => verify_resume::run(&arguments),
@@ -113,6 +140,7 @@ fn main() -> ExitCode {
         Command::Cat(arguments) => cat::run(&arguments),
         Command::Diff(arguments) => diff::run(&arguments),
         Command::Convert(arguments) => convert::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
     };

@@ -52,6 +52,12 @@ pub(crate) fn say(text: impl Display) {
     print(plain(text));
 }
 
+/// Prints a line with colours of our own, which are left out where the output is no terminal or NO_COLOR is set. Whatever comes from files
+/// has been through [`plain`].
+pub(crate) fn print_line(text: impl Display) {
+    check_write(writeln!(anstream::stdout(), "{text}"));
+}
+
 /// Whether a terminal may act on a character instead of showing it.
 fn is_control(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

@@ -5,6 +5,8 @@
 mod artifacts;
 mod command;
 mod files;
+#[cfg(target_os = "linux")]
+mod golden;
 mod gradcheck;
 mod inspect;
 mod kills;

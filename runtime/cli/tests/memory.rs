@@ -199,6 +199,7 @@ model (x: f32[batch], y: f32[batch]) {{
     loss mean(square(cast(out, f32) - y));
 }}
 train {{ data points; optimizer {optimizer}; {more} steps 1; }}
+hooks {{ checkpoint none; }}
 "
     );
     Case {

@@ -27,6 +27,16 @@ fn find<'e>(events: &'e [Value], name: &str) -> Vec<&'e Value> {
     events.iter().filter(|e| e["event"] == name).collect()
 }
 
+/// Its standard output without the times at the ends of lines.
+fn without_times(output: &Output) -> String {
+    let text = out(output);
+    let lines = text.lines().map(|line| match line.rfind("  [") {
+        Some(at) if line.ends_with("s]") => &line[..at],
+        _ => line,
+    });
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
 /// y = 2 a - 3 b + 0.5, exactly.
 fn plane() -> String {
     let mut text = String::from("a,b,y\n");
@@ -73,7 +83,7 @@ model (x: f32[batch, 2], y: f32[batch]) {
 
 train { data points; optimizer gradient_descent(0.2); steps 200; }
 
-hooks { log ([loss, close, slopes, offset], every: 100 steps); }
+hooks { checkpoint none; log ([loss, close, slopes, offset], every: 100 steps); }
 "#;
 
 #[test]
@@ -180,26 +190,30 @@ fn the_same_run_prints_the_same_lines() {
     folder.write("plane.trainspec", PLANE);
     let first = folder.run(&["run", "plane.trainspec"]);
     assert_eq!(code(&first), 0, "{}", err(&first));
-    let text = out(&first);
+    let text = without_times(&first);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "plane: 3 parameters, seed 0");
     assert_eq!(lines[1], "data points: 40 records in batches of 20");
-    assert!(lines[2].starts_with("step 100  loss "), "{text}");
     assert!(
-        lines[3].contains("  close 1.000 (20 of 20)  slopes ["),
+        lines[2].starts_with("train gradient_descent: 200 steps, on "),
         "{text}"
     );
-    assert!(lines[4].starts_with("trained 200 steps: loss "), "{text}");
-    assert_eq!(lines.len(), 5);
-    assert_eq!(out(&folder.run(&["run", "plane.trainspec"])), text);
-    assert_eq!(
-        out(&folder.run(&["run", "plane.trainspec", "--seed", "0"])),
-        text
+    assert!(lines[3].starts_with("writes nothing: "), "{text}");
+    assert!(lines[4].starts_with("step 100  loss "), "{text}");
+    assert!(
+        lines[5].contains("  close 1.000 (20 of 20)  slopes ["),
+        "{text}"
     );
-    assert_ne!(
-        out(&folder.run(&["run", "plane.trainspec", "--seed", "1"])),
-        text
-    );
+    assert!(lines[6].starts_with("trained 200 steps: loss "), "{text}");
+    assert_eq!(lines.len(), 7);
+    // Times and speeds stand in brackets at the end.
+    assert_eq!(out(&first).matches("  [").count(), 3, "{}", out(&first));
+    let again = folder.run(&["run", "plane.trainspec"]);
+    assert_eq!(without_times(&again), text);
+    let again = folder.run(&["run", "plane.trainspec", "--seed", "0"]);
+    assert_eq!(without_times(&again), text);
+    let other = folder.run(&["run", "plane.trainspec", "--seed", "1"]);
+    assert_ne!(without_times(&other), text);
     let quiet = folder.run(&["run", "plane.trainspec", "--quiet", "--steps", "3"]);
     assert_eq!(out(&quiet).lines().count(), 1);
     assert!(out(&quiet).starts_with("trained 3 steps: loss "));
@@ -456,6 +470,7 @@ fn a_dry_run_says_what_a_training_needs_and_trains_nothing() {
     };
     assert_eq!(event["event"], "dry_run");
     assert_eq!(event["parameters"], 3);
+    assert!(event["step_flops"].as_u64().unwrap() > 100, "{event}");
     // Of each record a, b, y and x, which is both.
     assert_eq!(event["batch_bytes"], 20 * 5 * 4);
     assert!(event["state_bytes"].as_u64().unwrap() >= 3 * 4 + 8);
@@ -505,7 +520,8 @@ fn a_model_too_large_for_memory_is_refused() {
             r#"spec large;
             data points {{ source csv("points.csv"); feature x: f32; feature y: f32; map x = expand_dims(x, axis: 0); batch 1; }}
             model (x: f32[batch, 1], y: f32[batch]) {{ loss mean(square((x |> {layers} |> dense(1))[_, 0] - y)); }}
-            train {{ data points; optimizer adam(0.1); steps 5; }}"#
+            train {{ data points; optimizer adam(0.1); steps 5; }}
+            hooks {{ checkpoint none; }}"#
         )
     };
     folder.write(

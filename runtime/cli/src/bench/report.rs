@@ -4,13 +4,14 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use trainspec::program::Kernel;
+use trainspec::internals::program::Kernel;
 use trainspec_compiler::codegen::simd::limits::Limits;
 use trainspec_compiler::ir::Span;
 use trainspec_compiler::ir::plan::Cost;
 use trainspec_compiler::source::Sources;
 
 use super::Windows;
+use crate::columns::scaled;
 
 /// The profile of a step, in seconds.
 #[derive(Debug, Clone)]
@@ -297,15 +298,6 @@ fn time(seconds: f64) -> String {
 }
 
 /// A number with an SI prefix.
-fn scaled(n: f64) -> String {
-    match n {
-        n if n < 1e3 => format!("{n:.0} "),
-        n if n < 1e6 => format!("{:.1} k", n / 1e3),
-        n if n < 1e9 => format!("{:.1} M", n / 1e6),
-        n => format!("{:.2} G", n / 1e9),
-    }
-}
-
 fn size(bytes: f64) -> String {
     format!("{}B", scaled(bytes)).replace("kB", "KB")
 }

@@ -1,0 +1,372 @@
+//! The events of a run as lines, with a progress bar below them on a terminal.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use trainspec::StopToken;
+use trainspec::runs::is_minimized;
+use trainspec::saver::RestorePlan;
+use trainspec::session::{End, Event, Observer};
+use trainspec_compiler::source::Sources;
+use trainspec_compiler::typed::Spec;
+
+use super::bar::{Bar, duration, number_of};
+use super::events_json::event_json;
+use super::plan::{self, Given};
+use super::readings::{mean_text, number, reading_text};
+use crate::Format;
+use crate::output::{count, diagnostics, is_closed, note, print};
+
+/// Prints the events of a run.
+pub(super) struct Printer<'a> {
+    pub(super) sources: &'a Sources,
+    pub(super) spec: Arc<Spec>,
+    pub(super) given: Given,
+    pub(super) format: Format,
+    pub(super) quiet: bool,
+    /// The path of the spec, for the commands that are proposed at the end.
+    pub(super) file: String,
+    /// Set where nobody reads on: the run ends as by SIGTERM.
+    pub(super) stop: StopToken,
+    bar: Option<Bar>,
+    /// The latest result of each evaluation, for the last line.
+    evaluations: Vec<(String, String)>,
+    /// The best value of the first metric of an evaluation, and its step.
+    best: Option<(String, f64, u64)>,
+    /// The last checkpoint.
+    saved: Option<PathBuf>,
+    /// Step and time of the line before.
+    last: Option<(u64, f64)>,
+    /// The records of a step, where each has as many.
+    step_records: Option<u64>,
+    /// Whether the run was asked to stop.
+    pub(super) stopped: bool,
+}
+
+impl Observer for Printer<'_> {
+    fn event(&mut self, event: &Event) {
+        if let Event::Ended { why, .. } = event {
+            self.stopped = *why == End::Stopped;
+        }
+        match self.format {
+            Format::Text => self.text(event),
+            Format::Json => {
+                let object = event_json(self.sources, event);
+                let shown = !self.quiet || matches!(event, Event::Ended { .. });
+                object.filter(|_| shown).into_iter().for_each(print);
+            }
+        }
+        if is_closed() {
+            self.stop.request_stop();
+        }
+    }
+
+    fn follows(&mut self) -> bool {
+        self.bar.as_ref().is_some_and(Bar::is_due)
+    }
+}
+
+impl<'a> Printer<'a> {
+    pub(super) fn new(
+        sources: &'a Sources,
+        spec: &Arc<Spec>,
+        given: Given,
+        format: Format,
+        quiet: bool,
+    ) -> Printer<'a> {
+        let has_bar = format == Format::Text && !quiet;
+        Printer {
+            sources,
+            spec: spec.clone(),
+            given,
+            format,
+            quiet,
+            file: String::new(),
+            stop: StopToken::default(),
+            bar: if has_bar { Bar::on_terminal() } else { None },
+            evaluations: Vec::new(),
+            best: None,
+            saved: None,
+            last: None,
+            step_records: None,
+            stopped: false,
+        }
+    }
+
+    fn text(&mut self, event: &Event) {
+        match event {
+            Event::Started {
+                spec,
+                parameters,
+                data,
+                seed,
+            } => {
+                let parts = self.spec.train.as_ref().map_or(1, |train| train.accumulate);
+                let batch = data.first().and_then(|size| size.batch);
+                self.step_records = batch.zip(u64::try_from(parts).ok()).map(|(a, b)| a * b);
+                self.line(plan::model_line(spec, *parameters, *seed));
+                self.line(plan::data_line(data));
+                self.line(plan::train_line(&self.spec, &self.given));
+                self.line(plan::writes_line(&self.spec, &self.given));
+            }
+            Event::Progress(now) => {
+                if let Some(bar) = &mut self.bar {
+                    bar.draw(now);
+                }
+            }
+            Event::Warning(warning) => self.above(|printer| {
+                diagnostics(
+                    printer.sources,
+                    std::slice::from_ref(warning),
+                    printer.format,
+                );
+            }),
+            Event::Note(message) => self.above(|_| note(format_args!("note: {message}"))),
+            Event::Specialised(new) if new.again => {
+                let sizes = new.sizes.iter();
+                let sizes: Vec<String> = sizes
+                    .map(|(name, size)| format!("{name} = {size}"))
+                    .collect();
+                self.line(format!("compiled once more, for {}", sizes.join(", ")));
+            }
+            Event::Specialised(_) => {}
+            Event::Step {
+                step,
+                values,
+                seconds,
+            } => {
+                let mut line = format!("step {step}");
+                for (name, reading) in values.iter().filter(|(name, _)| name != "step") {
+                    line += &format!("  {name} {}", reading_text(reading));
+                }
+                line += &self.speed(*step, *seconds);
+                self.line(line);
+            }
+            Event::Evaluated {
+                name,
+                data,
+                step,
+                metrics,
+            } => {
+                let name = name.as_ref().unwrap_or(data).clone();
+                let shown: Vec<String> = metrics
+                    .iter()
+                    .map(|(metric, mean)| format!("{metric} {}", mean_text(*mean)))
+                    .collect();
+                let shown = shown.join(", ");
+                self.line(evaluation_text(&name, &shown, *step));
+                self.evaluations.retain(|(known, _)| *known != name);
+                self.evaluations.push((name, shown));
+                if let Some((metric, mean)) = metrics.first() {
+                    self.keep_best(metric, mean.value(), *step);
+                }
+            }
+            Event::WarmStarted(plan) => self.line(warm_started_text(plan)),
+            Event::Resumed { step, path, reread } => {
+                let again = match reread {
+                    0 => String::new(),
+                    n => format!(" ({} read again)", count(*n as usize, "record")),
+                };
+                self.last = Some((*step, 0.0));
+                if let Some(bar) = &mut self.bar {
+                    bar.begins_at(*step);
+                }
+                self.saved = Some(path.clone());
+                self.line(format!(
+                    "resumed from {} at step {step}{again}",
+                    path.display()
+                ));
+            }
+            Event::Final { step, values } => {
+                let mut line = format!("final at step {step}");
+                for (name, reading) in values {
+                    line += &format!("  {name} {}", reading_text(reading));
+                }
+                self.line(line);
+            }
+            Event::Saved { step, path } => {
+                self.saved = Some(path.clone());
+                if let Some(bar) = &mut self.bar {
+                    bar.saved(*step);
+                }
+                self.line(format!("saved {} at step {step}", path.display()));
+            }
+            Event::Ended {
+                step,
+                why,
+                losses,
+                seconds,
+            } => {
+                if let Some(bar) = self.bar.take() {
+                    bar.finish();
+                }
+                print(self.summary(*step, why, losses, *seconds));
+                if !self.quiet {
+                    self.next_commands(*step);
+                }
+            }
+        }
+    }
+
+    /// Prints with the bar out of the way.
+    fn above(&self, print: impl FnOnce(&Self)) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| print(self)),
+            None => print(self),
+        }
+    }
+
+    fn line(&self, text: String) {
+        if !self.quiet {
+            self.above(|_| print(&text));
+        }
+    }
+
+    /// Keeps the best value of the metric that is evaluated first.
+    fn keep_best(&mut self, metric: &str, value: f64, step: u64) {
+        let is_better = match &self.best {
+            Some((known, _, _)) if known != metric => false,
+            Some((_, best, _)) if is_minimized(metric) => value < *best,
+            Some((_, best, _)) => value > *best,
+            None => value.is_finite(),
+        };
+        if is_better {
+            self.best = Some((metric.to_owned(), value, step));
+        }
+    }
+
+    /// The time, and steps and records per second since the line before.
+    fn speed(&mut self, step: u64, seconds: f64) -> String {
+        let (before, since) = self.last.replace((step, seconds)).unwrap_or((0, 0.0));
+        let time = format!("  [{seconds:.1} s");
+        if seconds <= since || step <= before {
+            return time + "]";
+        }
+        let rate = (step - before) as f64 / (seconds - since);
+        let examples = self
+            .step_records
+            .map(|n| format!(", {} examples/s", number_of(rate * n as f64)));
+        format!(
+            "{time}, {} steps/s{}]",
+            number_of(rate),
+            examples.unwrap_or_default()
+        )
+    }
+
+    /// The line that says how the run ended.
+    fn summary(&self, step: u64, why: &End, losses: &[(String, f64)], seconds: f64) -> String {
+        let mut text = format!("trained {}", count(step as usize, "step"));
+        for (i, (name, loss)) in losses.iter().enumerate() {
+            text += if i == 0 { ": " } else { ", " };
+            text += &format!("{name} {}", number(*loss));
+        }
+        for (name, shown) in &self.evaluations {
+            text += &format!("; {name}: {shown}");
+        }
+        match why {
+            End::Steps | End::Epochs => {}
+            End::Data => text += " (the data ended)",
+            End::Stopped => text += " (stopped)",
+            End::NoImprovement(metric) => text += &format!(" (`{metric}` no longer improves)"),
+            End::Hook(name) => text += &format!(" (the hook `{name}` ended it)"),
+            End::NotFinite(name) => text += &format!(" (`{name}` is not finite)"),
+        }
+        match self.quiet {
+            true => text,
+            false => format!("{text}  [{}]", duration_text(seconds)),
+        }
+    }
+
+    /// The best value, the last checkpoint, and what can be done with it.
+    fn next_commands(&self, step: u64) {
+        if let Some((metric, value, at)) = &self.best {
+            print(format_args!(
+                "  best      {metric} {} at step {at}",
+                number(*value)
+            ));
+        }
+        let Some(saved) = &self.saved else {
+            return;
+        };
+        let folder = saved.parent().map(|folder| folder.display().to_string());
+        let folder = folder
+            .filter(|folder| !folder.is_empty())
+            .unwrap_or_else(|| ".".to_owned());
+        let dir = match &self.given.dir {
+            Some(dir) => format!(" --dir {}", dir.display()),
+            None => String::new(),
+        };
+        let more = match self.stopped {
+            true => String::new(),
+            false => format!(" --steps {}", step.saturating_mul(2)),
+        };
+        print(format_args!("  saved     {}", saved.display()));
+        print(format_args!(
+            "  go on     trainspec run {}{dir}{more}",
+            self.file
+        ));
+        if !self.spec.evals.is_empty() {
+            print(format_args!(
+                "  evaluate  trainspec eval {}{dir}",
+                self.file
+            ));
+        }
+        let writes_events = |hook: &trainspec_compiler::typed::Hook| hook.kind.word() == "summary";
+        if self.spec.hooks.iter().any(writes_events) {
+            print(format_args!("  plot      trainspec plot {folder}"));
+        }
+    }
+}
+
+/// The line of an evaluation; `None` for other events.
+pub(crate) fn evaluated_text(event: &Event) -> Option<String> {
+    let Event::Evaluated {
+        name,
+        data,
+        step,
+        metrics,
+    } = event
+    else {
+        return None;
+    };
+    let shown = metrics.iter();
+    let shown: Vec<String> = shown
+        .map(|(metric, mean)| format!("{metric} {}", mean_text(*mean)))
+        .collect();
+    Some(evaluation_text(
+        name.as_ref().unwrap_or(data),
+        &shown.join(", "),
+        *step,
+    ))
+}
+
+fn evaluation_text(name: &str, metrics: &str, step: u64) -> String {
+    format!("eval {name}: {metrics} at step {step}")
+}
+
+/// `0.8 s`, `3:05`.
+fn duration_text(seconds: f64) -> String {
+    match seconds < 60.0 {
+        true => format!("{seconds:.1} s"),
+        false => duration(seconds),
+    }
+}
+
+/// The values of a warm start, a line for each.
+pub(super) fn warm_started_text(plan: &RestorePlan) -> String {
+    let variables = count(plan.restored.len(), "variable");
+    let mut text = format!("warm-started {variables} from {}", plan.path.display());
+    for one in &plan.restored {
+        text += &match one.variable == one.key {
+            true => format!("\n  {}", one.variable),
+            false => format!("\n  {} from {}", one.variable, one.key),
+        };
+    }
+    for note in &plan.notes {
+        text += &format!("\n  {note}");
+    }
+    if !plan.left_over.is_empty() {
+        text += &format!("\n  left over there: `{}`", plan.left_over.join("`, `"));
+    }
+    text
+}

@@ -1,0 +1,155 @@
+//! Goldens of the command: `golden/*.console` hold what a person types and what is printed.
+//!
+//! A file is a session in a folder of its own. Lines that begin with `$ ` are typed into `sh`, where `trainspec` is the command; below each
+//! stand its standard output after `//>`, its standard error after `//!`, and after `//=` its exit code where it is not 0. Everything else
+//! belongs to the author. `BLESS=1` rewrites the expected lines.
+//!
+//! - `// copy: PATH`: copies a file or folder of the repository into the folder, under its own name
+//! - `// file: NAME` up to `// end`: writes a file
+//! - `// mask: REGEX => TEXT`: replaces what differs from run to run, such as times
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use regex_lite::Regex;
+
+use crate::support::{Folder, code, err, out, root};
+
+#[test]
+fn goldens_of_the_command_hold() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let entries = std::fs::read_dir(&folder).expect("goldens");
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|end| end == "console"));
+    paths.sort();
+    assert!(!paths.is_empty());
+    let only = std::env::var("GOLDEN").ok();
+    let chosen = |path: &&PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        only.as_ref().is_none_or(|only| name.contains(only))
+    };
+    let failures: Vec<String> = paths.iter().filter(chosen).filter_map(verify).collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// Every command has a golden that shows its help.
+#[test]
+fn every_command_shows_its_help_in_a_golden() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    for name in [
+        "data", "eval", "summary", "plot", "graph", "run", "runs", "doctor",
+    ] {
+        let path = folder.join(format!("{name}.console"));
+        let text = std::fs::read_to_string(&path).expect("a golden of the command");
+        assert!(
+            text.contains(&format!("$ trainspec {name} --help")),
+            "{name}"
+        );
+    }
+}
+
+/// Runs a golden; says what differs.
+fn verify(path: &PathBuf) -> Option<String> {
+    let text = std::fs::read_to_string(path).expect("a readable golden");
+    let found = run(&text);
+    if found == text {
+        return None;
+    }
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(path, found).expect("a writable golden");
+        return None;
+    }
+    let diff = similar::TextDiff::from_lines(&text, &found);
+    let diff = diff.unified_diff().header("expected", "found").to_string();
+    Some(format!("{} (BLESS=1 rewrites it):\n{diff}", path.display()))
+}
+
+/// The golden with what its commands print now.
+fn run(text: &str) -> String {
+    let folder = Folder::new();
+    let home = Folder::new();
+    let mut masks = vec![(
+        Regex::new(&regex_escaped(&folder.0)).unwrap(),
+        "FOLDER".to_owned(),
+    )];
+    let mut found = String::new();
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        found += &format!("{line}\n");
+        if let Some(path) = line.strip_prefix("// copy: ") {
+            let from = root().join(path);
+            copy(&from, &folder.0.join(from.file_name().expect("a name")));
+        } else if let Some(name) = line.strip_prefix("// file: ") {
+            let mut content = String::new();
+            for line in lines.by_ref() {
+                found += &format!("{line}\n");
+                if line == "// end" {
+                    break;
+                }
+                content += &format!("{line}\n");
+            }
+            folder.write(name, content);
+        } else if let Some(mask) = line.strip_prefix("// mask: ") {
+            let (pattern, text) = mask.split_once(" => ").expect("a mask has two parts");
+            masks.push((Regex::new(pattern).expect("a pattern"), text.to_owned()));
+        } else if let Some(typed) = line.strip_prefix("$ ") {
+            while lines.next_if(|line| is_expected(line)).is_some() {}
+            found += &printed(typed, &folder, &home, &masks);
+        }
+    }
+    found
+}
+
+fn is_expected(line: &str) -> bool {
+    ["//>", "//!", "//="]
+        .iter()
+        .any(|mark| line.starts_with(mark))
+}
+
+/// What a command prints, marked.
+fn printed(typed: &str, folder: &Folder, home: &Folder, masks: &[(Regex, String)]) -> String {
+    let command = Path::new(env!("CARGO_BIN_EXE_trainspec"));
+    let own = command.parent().expect("a folder").display().to_string();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let output = Command::new("sh")
+        .args(["-c", typed])
+        .current_dir(&folder.0)
+        .env("PATH", format!("{own}:{path}"))
+        .env("HOME", &home.0)
+        .env("TZ", "UTC")
+        .env_remove("NO_COLOR")
+        .env_remove("COLUMNS")
+        .stdin(Stdio::null())
+        .output()
+        .expect("sh");
+    let mut text = String::new();
+    for (mark, stream) in [("//>", out(&output)), ("//!", err(&output))] {
+        let masked = masks.iter().fold(stream, |stream, (pattern, text)| {
+            pattern.replace_all(&stream, text.as_str()).into_owned()
+        });
+        for line in masked.lines() {
+            text += format!("{mark} {line}").trim_end();
+            text.push('\n');
+        }
+    }
+    match code(&output) {
+        0 => text,
+        code => format!("{text}//= {code}\n"),
+    }
+}
+
+fn regex_escaped(path: &Path) -> String {
+    regex_lite::escape(&path.display().to_string())
+}
+
+fn copy(from: &Path, to: &Path) {
+    if from.is_dir() {
+        std::fs::create_dir_all(to).expect("a folder");
+        for entry in std::fs::read_dir(from).expect("a readable folder") {
+            let entry = entry.expect("a readable entry");
+            copy(&entry.path(), &to.join(entry.file_name()));
+        }
+    } else {
+        std::fs::copy(from, to).expect("a copy");
+    }
+}
