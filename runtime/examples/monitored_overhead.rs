@@ -1,21 +1,24 @@
-//! What a monitored session adds to a step: `linreg`, whose step is all overhead, bare and with hooks of which none is due.
+//! What sessions add to a step: `linreg`, whose step is all overhead, bare, fetched by name, through the module of `train!`, and monitored
+//! with hooks of which none is due.
 //!
 //!     cargo run --release --example monitored_overhead             nanoseconds per step, interleaved, best of several
 //!     cargo run --release --example monitored_overhead bare 10000  that number of steps of one kind, to be counted by callgrind
 
 use std::time::Instant;
 
+use ndarray::ArrayView2;
 use trainspec::hooks::{
     CheckpointSaverHook, Every, LoggingTensorHook, NanTensorHook, SessionRunHook, StepCounterHook,
     StopAtStepHook, SummarySaverHook,
 };
 use trainspec::monitored::{ChiefSessionCreator, MonitoredSession, Scaffold};
-use trainspec::program::{Engine, InputView};
 use trainspec::session::{Options, RunOptions, Session};
 use trainspec::summary::scalar_summary;
+use trainspec::{Engine, InputView};
 use trainspec::{Error, Graph};
 
-const SPEC: &str = include_str!("../../examples/bench/linreg.trainspec");
+trainspec::train!(file: "../../examples/bench/linreg.trainspec");
+
 /// Steps of one measurement.
 const WINDOW: usize = 20_000;
 /// Measurements of each kind.
@@ -27,7 +30,7 @@ const NEVER: Every = Every::Steps(u64::MAX);
 type Step<'a> = Box<dyn FnMut() -> Result<(), Error> + 'a>;
 
 fn main() -> Result<(), Error> {
-    let spec = trainspec::check("linreg", SPEC)?;
+    let spec = linreg::spec()?;
     let options = Options {
         engine: Engine::compiled(1),
         ..Options::default()
@@ -40,6 +43,14 @@ fn main() -> Result<(), Error> {
     ];
 
     let mut bare = Session::new(&spec, &options)?;
+    let mut by_name = Session::new(&spec, &options)?;
+    let mut typed = linreg::Session::builder().threads(1).build()?;
+    let shape =
+        |values, shape| ArrayView2::from_shape(shape, values).expect("the shape of the values");
+    let typed_feeds = linreg::Feeds {
+        x: shape(&x, (32, 10)),
+        y: shape(&y, (32, 1)),
+    };
     let monitored = |hooks: Vec<Box<dyn SessionRunHook>>, scaffold: Scaffold, graph: Graph| {
         let creator = ChiefSessionCreator {
             scaffold,
@@ -63,10 +74,18 @@ fn main() -> Result<(), Error> {
     let nan: Vec<Box<dyn SessionRunHook>> = vec![Box::new(NanTensorHook::new("loss"))];
     let mut watched = monitored(nan, Scaffold::new(), Graph::new(&spec))?;
 
-    let batches: [&dyn trainspec::program::FeedDict; 1] = [&feeds];
+    let batches: [&dyn trainspec::FeedDict; 1] = [&feeds];
     let none = RunOptions::default();
     let mut kinds: Vec<(&str, Step<'_>)> = vec![
         ("bare", Box::new(|| bare.step(&feeds).map(drop))),
+        (
+            "run, train_op and loss by name",
+            Box::new(|| by_name.run(("train_op", "loss"), &feeds).map(drop)),
+        ),
+        (
+            "the module of train!",
+            Box::new(|| typed.step(&typed_feeds).map(|out| assert!(out.loss >= 0.0))),
+        ),
         (
             "monitored",
             Box::new(|| without.run_batches("train_op", &batches, &none).map(drop)),

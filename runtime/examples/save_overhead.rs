@@ -5,13 +5,11 @@
 //! Prints the median and the longest step with saves and without, and the slowdown of the whole run.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Instant;
 
 use trainspec::Error;
-use trainspec::env::{Env, System};
 use trainspec::session::{Event, Options};
-use trainspec::trainer::train;
+use trainspec::train;
 use trainspec_compiler::{Compilation, source::NoFiles};
 
 /// 25 million parameters: 100 MB.
@@ -35,7 +33,6 @@ fn main() -> Result<(), Error> {
     std::fs::write(folder.join("points.csv"), "1\n2\n3\n4\n").map_err(Error::other)?;
     let checked = Compilation::check("large", SPEC, &NoFiles, &Default::default());
     let spec = checked.spec.expect("it is a good spec");
-    let env: Arc<dyn Env> = Arc::new(System::default());
     // Interleaved, so that both meet the machine in the same mood.
     for round in 0..3 {
         for saved in [false, true] {
@@ -49,7 +46,7 @@ fn main() -> Result<(), Error> {
             }
             let (mut steps, mut saves) = (Vec::new(), 0);
             let mut last: Option<Instant> = None;
-            train(&spec, &options, &env, &mut |event: &Event| match event {
+            train(&spec, &options, &mut |event: &Event| match event {
                 Event::Step { .. } => {
                     let now = Instant::now();
                     steps.extend(last.map(|last| (now - last).as_secs_f64() * 1e3));

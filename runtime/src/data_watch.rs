@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::{Map, Value, json};
 use trainspec_formats::crc;
 
-use crate::env::Env;
+use crate::env::Storage;
 use crate::{Code, Error};
 
 /// The bytes of each of the blocks that a fingerprint samples.
@@ -18,7 +18,7 @@ const SAMPLED_BYTES: usize = 64 << 10;
 /// The data files of a run, as they were when it began.
 #[derive(Debug)]
 pub(crate) struct DataWatch {
-    env: Arc<dyn Env>,
+    storage: Arc<dyn Storage>,
     files: Vec<WatchedFile>,
 }
 
@@ -32,17 +32,17 @@ struct WatchedFile {
 
 impl DataWatch {
     /// Reads the fingerprints of files.
-    pub(crate) fn new(env: &Arc<dyn Env>, paths: &[PathBuf]) -> Result<DataWatch, Error> {
+    pub(crate) fn new(storage: &Arc<dyn Storage>, paths: &[PathBuf]) -> Result<DataWatch, Error> {
         let watched = |path: &PathBuf| {
             Ok(WatchedFile {
                 path: path.clone(),
                 // Before the fingerprint: what is written in between is noticed.
-                seen: seen(env, path),
-                fingerprint: fingerprint(env, path).map_err(|e| unreadable(path, e))?,
+                seen: seen(storage, path),
+                fingerprint: fingerprint(storage, path).map_err(|e| unreadable(path, e))?,
             })
         };
         Ok(DataWatch {
-            env: env.clone(),
+            storage: storage.clone(),
             files: paths.iter().map(watched).collect::<Result<_, Error>>()?,
         })
     }
@@ -59,11 +59,11 @@ impl DataWatch {
     pub(crate) fn ensure_unchanged(&mut self) -> Result<(), Error> {
         let mut changed = Vec::new();
         for file in &mut self.files {
-            let now = seen(&self.env, &file.path);
+            let now = seen(&self.storage, &file.path);
             if now == file.seen {
                 continue;
             }
-            let same = fingerprint(&self.env, &file.path).is_ok_and(|one| {
+            let same = fingerprint(&self.storage, &file.path).is_ok_and(|one| {
                 let known = &file.fingerprint;
                 ["bytes", "crc32c"].iter().all(|key| one[key] == known[key])
             });
@@ -84,14 +84,14 @@ impl DataWatch {
     }
 }
 
-fn seen(env: &Arc<dyn Env>, path: &Path) -> Option<(u64, Option<SystemTime>)> {
-    let about = env.storage().metadata(path).ok()?;
+fn seen(storage: &Arc<dyn Storage>, path: &Path) -> Option<(u64, Option<SystemTime>)> {
+    let about = storage.metadata(path).ok()?;
     Some((about.length, about.modified))
 }
 
 /// The length of a file, a checksum of three blocks of it (its start, middle and end), and, as a hint alone, its time of modification.
-fn fingerprint(env: &Arc<dyn Env>, path: &Path) -> std::io::Result<Value> {
-    let file = env.open(path)?;
+fn fingerprint(storage: &Arc<dyn Storage>, path: &Path) -> std::io::Result<Value> {
+    let file = storage.open(path)?;
     let length = file.length()?;
     let block = length.min(SAMPLED_BYTES as u64);
     let mut bytes = vec![0; block as usize];
@@ -100,7 +100,7 @@ fn fingerprint(env: &Arc<dyn Env>, path: &Path) -> std::io::Result<Value> {
         file.read_exact_at(start, &mut bytes)?;
         sum = crc::append(sum, &bytes);
     }
-    let modified = seen(env, path).and_then(|(_, modified)| modified);
+    let modified = seen(storage, path).and_then(|(_, modified)| modified);
     let since = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     Ok(json!({
         "bytes": length,

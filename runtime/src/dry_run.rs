@@ -3,31 +3,32 @@
 //! In: a checked spec and the options of a run. Out: its sizes, or the error with which the run would end. Leaves alone: the state, which
 //! is not computed, and files, none of which is written.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use trainspec_compiler::diag::Diagnostic;
+use trainspec_compiler::ir::plan::Cost;
 use trainspec_compiler::lower::Binding;
 use trainspec_compiler::typed::{Remainder, Spec};
 use trainspec_compiler::{ProgramKind, Trainable, pipeline, state_bytes};
 
-use crate::data::{DataContext, Element, Input, Pipeline};
-use crate::env::Env;
+use crate::data::{DataContext, Element, FileTable, Input, Pipeline, SharedTables};
+use crate::default_hooks::with_default_hooks;
 use crate::memory::{self, Buffer};
 use crate::program::{self, Engine};
-use crate::saver::NewestCheckpoint;
+use crate::saver::{NewestCheckpoint, RestorePlan};
+use crate::schedule_curves::schedule_curves;
 use crate::session::{DataSize, EventQueue, Options, bind, parameters, the_model, the_train};
 use crate::trainer::{
     Limits, evaluation_data, no_batch, run_dir, size_of, the_data, training_data,
 };
+use crate::training_tables::the_tables;
 use crate::warm_start::warm_start;
 use crate::{DataError, Error, State};
 
 /// The sizes of a training, from its first batches.
 ///
 /// ```
-/// use std::sync::Arc;
-/// use trainspec::env::{Env, System};
-///
 /// let text = "spec line;
 ///     data points { source csv(\"points.csv\", header: true); feature x: f32; batch 2; }
 ///     model (x: f32[batch]) { param a: f32 = ones(); loss mean(a * x); }
@@ -36,9 +37,8 @@ use crate::{DataError, Error, State};
 /// let folder = std::env::temp_dir().join(format!("dry-run-{}", std::process::id()));
 /// std::fs::create_dir_all(&folder).map_err(trainspec::Error::other)?;
 /// std::fs::write(folder.join("points.csv"), "x\n1\n2\n3\n").map_err(trainspec::Error::other)?;
-/// let env: Arc<dyn Env> = Arc::new(System::default());
 /// let options = trainspec::Options { folder, ..Default::default() };
-/// let sizes = trainspec::dry_run(&spec, &options, &env)?;
+/// let sizes = trainspec::dry_run(&spec, &options)?;
 /// // One f32, and `global_step`.
 /// assert_eq!((sizes.parameters, sizes.state_bytes), (1, 12));
 /// # Ok::<(), trainspec::Error>(())
@@ -59,32 +59,51 @@ pub struct DryRun {
     pub step_bytes: u64,
     /// The bytes of the first batch; with `accumulate` of all micro-batches of an update.
     pub batch_bytes: u64,
+    /// The bytes that this process can still allocate, where the system says it.
+    pub available_bytes: Option<u64>,
+    /// The floating-point operations of a step; `None` by the interpreter.
+    pub step_flops: Option<u64>,
+    /// The checkpoint that the run goes on from.
+    pub resumes: Option<PathBuf>,
+    /// What a first start takes from the checkpoint of a warm start.
+    pub warm_start: Option<RestorePlan>,
+    /// The schedules, each with its values at steps from the first to the last, where that is known.
+    pub schedules: Vec<(String, Vec<f64>)>,
     /// The warnings of the step.
     pub warnings: Vec<Diagnostic>,
 }
+
+/// The number of steps at which a schedule is computed.
+const SCHEDULE_POINTS: u64 = 40;
 
 /// Checks that a training can begin: opens every data set and reads a batch of it, compiles the step and the evaluations, and compares
 /// what state, step and batch need with the memory there is, and the variables with the checkpoint of a warm start.
 ///
 /// Fails as [`train`](crate::trainer::train) does before its first step.
-pub fn dry_run(spec: &Arc<Spec>, options: &Options, env: &Arc<dyn Env>) -> Result<DryRun, Error> {
+pub fn dry_run(spec: &Arc<Spec>, options: &Options) -> Result<DryRun, Error> {
+    let spec = &with_default_hooks(spec, options);
     let train = the_train(spec)?;
     let seed = options.seed.unwrap_or(train.seed);
     let cx = DataContext {
         spec: spec.clone(),
-        env: env.clone(),
+        storage: options.env.storage.clone(),
         folder: options.folder.as_path().into(),
         seed,
         pipeline: options.pipeline.clone(),
+        engine: options.engine.on_one_thread(),
+        files: FileTable::default(),
         remainder: Remainder::Drop,
+        training: true,
+        tables: SharedTables::default(),
     };
     let made = options.registry.make(spec, &EventQueue::default())?;
     let training = training_data(&cx, train)?;
     let model = the_model(spec)?;
     Limits::new(spec, train, options).ensure_end(&training)?;
+    the_tables(&cx, None, &options.stop)?;
     let mut data = vec![size_of(&training)];
     let mut training = Input::new(training);
-    let Some(mut batch) = training.peek()?.cloned() else {
+    let Some(mut batch) = training.peek()? else {
         return Err(no_batch(&training).into());
     };
     made.feeds.fill_ahead(&mut batch)?;
@@ -127,6 +146,11 @@ pub fn dry_run(spec: &Arc<Spec>, options: &Options, env: &Arc<dyn Env>) -> Resul
         state_bytes: state_bytes(&state),
         step_bytes: 0,
         batch_bytes: all_batches,
+        available_bytes: memory::available(),
+        step_flops: None,
+        resumes: None,
+        warm_start: None,
+        schedules: Vec::new(),
         warnings: Vec::new(),
     };
     let mut steps = vec![(ProgramKind::Step, &sizes)];
@@ -146,10 +170,13 @@ pub fn dry_run(spec: &Arc<Spec>, options: &Options, env: &Arc<dyn Env>) -> Resul
             }
             Engine::Compiled(_) => {
                 let program = pipeline::planned(lowered.graph, &fetches, &options.pipeline);
-                (memory::program_buffers(&program, 0), Some(program))
+                (memory::program_buffers(&program), Some(program))
             }
         };
         let bytes = own.iter().map(|(_, bytes)| bytes).sum();
+        let flops = planned
+            .as_ref()
+            .map(|program| Cost::of_all(&program.kernels).flops);
         needed.extend(own.iter().cloned());
         memory::ensure("the training", needed)?;
         if let Some(program) = planned {
@@ -158,33 +185,47 @@ pub fn dry_run(spec: &Arc<Spec>, options: &Options, env: &Arc<dyn Env>) -> Resul
         match kind {
             ProgramKind::Step => {
                 report.step_bytes = bytes;
+                report.step_flops = flops;
                 held.extend(own);
                 report.warnings = lowered.warnings;
             }
-            ProgramKind::MicroBatch => report.step_bytes += bytes,
+            ProgramKind::MicroBatch => {
+                report.step_bytes += bytes;
+                // The last micro-batch is part of the step.
+                let parts = flops.map(|flops| flops.saturating_mul(micro_batches - 1));
+                report.step_flops = report
+                    .step_flops
+                    .zip(parts)
+                    .map(|(a, b)| a.saturating_add(b));
+            }
             _ => {}
         }
     }
-    ensure_warm_start(spec, options, env)?;
+    if let Some(dir) = run_dir(spec, options).filter(|_| !options.fresh) {
+        report.resumes = NewestCheckpoint::find_in(&options.env.storage, &dir, None)?.path;
+    }
+    report.warm_start = match report.resumes {
+        Some(_) => None,
+        None => warm_start_plan(spec, options)?,
+    };
+    if let Some(last) = Limits::new(spec, train, options).steps {
+        let names: Vec<String> = train
+            .schedules
+            .iter()
+            .map(|(name, _)| name.clone())
+            .collect();
+        report.schedules = schedule_curves(&trainable, &names, &sizes, last, SCHEDULE_POINTS);
+    }
     Ok(report)
 }
 
-/// Compares the variables with the checkpoint of the warm start, unless the run has a checkpoint of its own.
-fn ensure_warm_start(spec: &Arc<Spec>, options: &Options, env: &Arc<dyn Env>) -> Result<(), Error> {
+/// Compares the variables with the checkpoint of the warm start.
+fn warm_start_plan(spec: &Arc<Spec>, options: &Options) -> Result<Option<RestorePlan>, Error> {
     if spec.warm_start.is_none() && options.warm_start.is_none() {
-        return Ok(());
-    }
-    let storage = env.storage();
-    if let Some(dir) = run_dir(spec, options).filter(|_| !options.fresh)
-        && NewestCheckpoint::find_in(&storage, &dir, None)?
-            .path
-            .is_some()
-    {
-        return Ok(());
+        return Ok(None);
     }
     let mut state = State::uninitialized(&Trainable::from(spec.clone()))?;
-    warm_start(&storage, spec, options, &mut state)?;
-    Ok(())
+    warm_start(spec, options, &mut state)
 }
 
 fn batch_bytes(batch: &Element) -> u64 {

@@ -2,10 +2,6 @@
 //!
 //! Nothing else in this crate touches either, so that a test can pass an environment of its own.
 
-use std::ffi::OsString;
-use std::fmt::Debug;
-use std::io;
-use std::path::Path;
 use std::sync::Arc;
 
 use trainspec_formats::clock::SystemClock;
@@ -17,58 +13,47 @@ pub use trainspec_formats::clock::Clock;
 pub use trainspec_formats::files::ReadAt;
 pub use trainspec_formats::storage::Storage;
 
-/// The file system and the clock; several threads may use it at once.
-pub trait Env: Debug + Send + Sync {
-    /// Opens a data file for reading.
-    fn open(&self, path: &Path) -> io::Result<Box<dyn ReadAt>>;
-
-    /// The names of a folder's entries, sorted.
-    fn list_dir(&self, folder: &Path) -> io::Result<Vec<OsString>>;
-
-    /// Where checkpoints and event files are written.
-    fn storage(&self) -> Arc<dyn Storage>;
-
+/// The file system and the clock; several threads may use them at once. Those of this machine, unless others are given.
+///
+/// ```
+/// use std::sync::Arc;
+/// use trainspec::env::Env;
+/// use trainspec::Options;
+/// use trainspec_formats::clock::FixedClock;
+///
+/// // Event files of a run with a fixed clock have the same bytes every time.
+/// let env = Env { clock: Arc::new(FixedClock { unix_seconds: 1.5e9 }), ..Env::default() };
+/// let options = Options { env, ..Options::default() };
+/// # let _ = options;
+/// ```
+#[derive(Clone)]
+pub struct Env {
+    /// Where data is read, and checkpoints and event files are written.
+    pub storage: Arc<dyn Storage>,
     /// The clock.
-    fn clock(&self) -> SharedClock;
+    pub clock: SharedClock,
 }
 
-/// The files and the clock of this machine.
-#[derive(Debug, Clone)]
-pub struct System {
-    clock: SystemClock,
-    storage: Arc<dyn Storage>,
-}
-
-impl Default for System {
-    fn default() -> System {
-        System::with_storage(storage::local())
+impl Default for Env {
+    fn default() -> Env {
+        Env::with_storage(storage::local())
     }
 }
 
-impl System {
+impl Env {
     /// Files of another storage, and the clock of this machine.
-    pub fn with_storage(storage: Arc<dyn Storage>) -> System {
-        System {
-            clock: SystemClock::default(),
+    pub fn with_storage(storage: Arc<dyn Storage>) -> Env {
+        Env {
             storage,
+            clock: Arc::new(SystemClock::default()),
         }
     }
 }
 
-impl Env for System {
-    fn open(&self, path: &Path) -> io::Result<Box<dyn ReadAt>> {
-        self.storage.open(path)
-    }
-
-    fn list_dir(&self, folder: &Path) -> io::Result<Vec<OsString>> {
-        self.storage.list(folder)
-    }
-
-    fn storage(&self) -> Arc<dyn Storage> {
-        self.storage.clone()
-    }
-
-    fn clock(&self) -> SharedClock {
-        Arc::new(self.clock)
+impl std::fmt::Debug for Env {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Env")
+            .field("storage", &self.storage)
+            .finish_non_exhaustive()
     }
 }

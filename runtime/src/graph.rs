@@ -11,20 +11,35 @@ use std::sync::{Arc, Mutex};
 
 use trainspec_compiler::typed::Spec;
 use trainspec_compiler::{Fetch, Trainable};
-use trainspec_formats::clock::SystemClock;
 use trainspec_formats::events::{SummaryWriterCache, WriterOptions};
-use trainspec_formats::storage::{self, Storage};
+use trainspec_formats::storage::Storage;
 
+use crate::env::Env;
 use crate::monitored::{InitOp, ReadyOp};
+use crate::queue::{LocalVariable, Queue, QueueRunner};
 use crate::saver::{Saver, SharedClock};
-use crate::session::Target;
+use crate::session::{Options, Target};
 use crate::summary::SummaryOp;
 use crate::{Code, Error};
 
 /// The key under which summaries are collected where no other is given.
 pub const SUMMARIES: &str = "summaries";
 
+/// The key under which queue runners are collected where no other is given.
+pub const QUEUE_RUNNERS: &str = "queue_runners";
+
 /// A saver that a session and its hooks share.
+///
+/// ```
+/// use std::sync::{Arc, Mutex};
+/// use trainspec::graph::{Collections, SharedSaver};
+/// use trainspec::saver::Saver;
+///
+/// let saver: SharedSaver = Arc::new(Mutex::new(Saver::new(Default::default())?));
+/// let collections = Collections { savers: vec![saver.clone()], ..Collections::default() };
+/// assert!(Arc::ptr_eq(&collections.savers[0], &saver));
+/// # Ok::<(), trainspec::Error>(())
+/// ```
 pub type SharedSaver = Arc<Mutex<Saver>>;
 
 /// The typed collections of a graph (`tf.GraphKeys`).
@@ -53,6 +68,10 @@ pub struct Collections {
     pub summary_op: Vec<SummaryOp>,
     /// Summaries by collection: [`SUMMARIES`], or another key.
     pub summaries: BTreeMap<String, Vec<SummaryOp>>,
+    /// Queue runners by collection: [`QUEUE_RUNNERS`], or another key.
+    pub queue_runners: BTreeMap<String, Vec<QueueRunner>>,
+    /// `LOCAL_VARIABLES`: what an input pipeline counts.
+    pub local_variables: Vec<LocalVariable>,
 }
 
 impl fmt::Debug for Collections {
@@ -70,6 +89,8 @@ impl fmt::Debug for Collections {
             )
             .field("summary_op", &self.summary_op.len())
             .field("summaries", &summaries.collect::<BTreeMap<_, _>>())
+            .field("queue_runners", &self.queue_runners)
+            .field("local_variables", &self.local_variables)
             .finish()
     }
 }
@@ -96,12 +117,15 @@ impl fmt::Debug for Collections {
 #[derive(Clone)]
 pub struct Graph {
     spec: Arc<Spec>,
-    storage: Arc<dyn Storage>,
-    clock: SharedClock,
+    env: Env,
     summary_writers: Arc<SummaryWriterCache>,
     collections: Collections,
     declared: Vec<BTreeSet<Fetch>>,
     state_names: OnceCell<Vec<String>>,
+    /// The names of scopes in the input, and how often each was asked for.
+    names: BTreeMap<String, usize>,
+    /// Queues that have a shared name.
+    shared_queues: BTreeMap<String, Queue>,
     is_finalized: bool,
 }
 
@@ -119,24 +143,25 @@ impl fmt::Debug for Graph {
 impl Graph {
     /// A graph over the files and the clock of this machine.
     pub fn new(spec: &Arc<Spec>) -> Graph {
-        Graph::new_in(spec, storage::local(), Arc::new(SystemClock::default()))
+        Graph::new_in(spec, Env::default())
     }
 
     /// A graph over another storage and clock.
-    pub fn new_in(spec: &Arc<Spec>, storage: Arc<dyn Storage>, clock: SharedClock) -> Graph {
+    pub fn new_in(spec: &Arc<Spec>, env: Env) -> Graph {
         let options = WriterOptions {
-            storage: storage.clone(),
-            clock: clock.clone(),
+            storage: env.storage.clone(),
+            clock: env.clock.clone(),
             ..WriterOptions::default()
         };
         Graph {
             spec: spec.clone(),
-            storage,
-            clock,
+            env,
             summary_writers: Arc::new(SummaryWriterCache::new(options)),
             collections: Collections::default(),
             declared: Vec::new(),
             state_names: OnceCell::new(),
+            names: BTreeMap::new(),
+            shared_queues: BTreeMap::new(),
             is_finalized: false,
         }
     }
@@ -148,12 +173,20 @@ impl Graph {
 
     /// Where checkpoints and event files are.
     pub fn storage(&self) -> &Arc<dyn Storage> {
-        &self.storage
+        &self.env.storage
     }
 
     /// The clock.
     pub fn clock(&self) -> &SharedClock {
-        &self.clock
+        &self.env.clock
+    }
+
+    /// Options of a session over the files and the clock of this graph.
+    pub(crate) fn options(&self, options: &Options) -> Options {
+        Options {
+            env: self.env.clone(),
+            ..options.clone()
+        }
     }
 
     /// The writers of event files, one for each folder (`SummaryWriterCache`).
@@ -208,6 +241,33 @@ impl Graph {
         let state = Trainable::from(self.spec.clone()).state()?;
         let names = state.into_iter().map(|one| one.name).collect();
         Ok(self.state_names.get_or_init(|| names))
+    }
+
+    /// A name of the input that no other has: `batch`, then `batch_1` (`Graph.unique_name`).
+    pub(crate) fn unique_name(&mut self, name: &str) -> Result<String, Error> {
+        self.ensure_open()?;
+        let mut count = self.names.get(name).copied().unwrap_or(0);
+        let mut unique = name.to_owned();
+        while self.names.contains_key(&unique) {
+            unique = format!("{name}_{count}");
+            count += 1;
+        }
+        self.names.insert(name.to_owned(), count.max(1));
+        self.names.entry(unique.clone()).or_insert(1);
+        Ok(unique)
+    }
+
+    /// The queue with a shared name.
+    pub(crate) fn shared_queue(&self, shared_name: &str) -> Option<&Queue> {
+        self.shared_queues.get(shared_name)
+    }
+
+    /// Keeps a queue under its name.
+    pub(crate) fn share_queue(&mut self, queue: &Queue) -> Result<(), Error> {
+        self.ensure_open()?;
+        let name = queue.name().to_owned();
+        self.shared_queues.insert(name, queue.clone());
+        Ok(())
     }
 
     /// From here on nothing is added.

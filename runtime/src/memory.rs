@@ -10,7 +10,6 @@ use trainspec_compiler::ir::plan::{Allocation, Program};
 use trainspec_compiler::ir::tensor::Data;
 use trainspec_compiler::ir::{Tensor, interp};
 
-use crate::data::Element;
 use crate::{Cause, Error};
 
 /// How many of the largest buffers an error names.
@@ -64,15 +63,15 @@ pub fn ensure(what: &str, mut buffers: Vec<Buffer>) -> Result<(), Error> {
     .into())
 }
 
-/// The buffers of a planned program: the temporaries in its arena, `more` bytes besides (the bodies of scans), new values of state that
+/// The buffers of a planned program: the temporaries in its arena, those of the bodies of its scans, new values of state that
 /// wait in a staging buffer, and its results.
-pub(crate) fn program_buffers(program: &Program, more: usize) -> Vec<Buffer> {
+pub(crate) fn program_buffers(program: &Program) -> Vec<Buffer> {
     let kernels = &program.kernels;
     let buffers = kernels.buffers.iter().zip(&program.allocations);
     let temporaries = buffers.filter(|(_, at)| matches!(at, Allocation::Arena(_)));
     let temporaries = temporaries.map(|(buffer, _)| tensor("temporary", &buffer.ty));
     let mut named = capped(temporaries.collect(), program.arena as u64);
-    named.push(("the bodies of scans".to_owned(), more as u64));
+    named.push(("the bodies of scans".to_owned(), program.scan_bytes()));
     named.extend(kernels.writes.iter().filter_map(|(state, value)| {
         let ty = program.staged(*state, value)?;
         Some(tensor(&kernels.state[state.index()].name, &ty))
@@ -138,9 +137,9 @@ impl Growth {
         }
     }
 
-    /// Adds an element that is about to be kept; fails where there is no memory for more.
-    pub(crate) fn add(&mut self, element: &Element) -> Result<(), Error> {
-        self.bytes = self.bytes.saturating_add(element_bytes(element));
+    /// Adds bytes that are about to be kept; fails where there is no memory for more.
+    pub(crate) fn add(&mut self, bytes: u64) -> Result<(), Error> {
+        self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes <= self.allowed || self.bytes < MIN_COMPARED_BYTES {
             return Ok(());
         }
@@ -163,33 +162,15 @@ impl Growth {
         .into())
     }
 
-    /// Removes an element.
-    pub(crate) fn remove(&mut self, element: &Element) {
-        self.bytes = self.bytes.saturating_sub(element_bytes(element));
+    /// Removes bytes.
+    pub(crate) fn remove(&mut self, bytes: u64) {
+        self.bytes = self.bytes.saturating_sub(bytes);
     }
 
     /// Starts over, with nothing kept.
     pub(crate) fn clear(&mut self) {
         self.bytes = 0;
     }
-}
-
-/// An estimate of the bytes that an element takes in memory, with the nodes of its map and its place in a list that may have grown to
-/// twice its length.
-pub(crate) fn element_bytes(element: &Element) -> u64 {
-    /// The entries of a node of a B-tree.
-    const NODE_ENTRIES: usize = 11;
-    /// An allocation beside what it holds.
-    const ALLOCATION_BYTES: usize = 16;
-    let entry = size_of::<String>() + size_of::<Tensor>();
-    let nodes = element.values.len().div_ceil(NODE_ENTRIES / 2) * NODE_ENTRIES * entry;
-    let values = element.values.iter().map(|(name, value)| {
-        let shape = size_of_val(value.shape());
-        tensor_bytes(value) + (name.len() + shape + 3 * ALLOCATION_BYTES) as u64
-    });
-    let locations = size_of_val(element.row_locations.as_slice());
-    let fixed = 2 * size_of::<Element>() + nodes + locations;
-    values.fold(fixed as u64, u64::saturating_add)
 }
 
 /// The bytes of the elements of a tensor.
@@ -306,19 +287,12 @@ mod tests {
 
     #[test]
     fn what_grows_with_the_data_is_refused_before_it_does_not_fit() {
-        let element = Element {
-            values: [("x".to_owned(), Tensor::new(&[1 << 20], vec![0_u8; 1 << 20]))].into(),
-            rows: None,
-            pass: 0,
-            location: None,
-            row_locations: Vec::new(),
-        };
         // More copies than there is memory for.
         let mut growth = Growth::new("a batch", 1 << 50, "take a smaller batch");
-        let error = growth.add(&element).unwrap_err().diagnostic();
+        let error = growth.add(1 << 20).unwrap_err().diagnostic();
         assert!(error.message.starts_with("a batch needs"), "{error:?}");
         assert_eq!(error.help, ["take a smaller batch"]);
         let mut growth = Growth::new("a batch", 1, "take a smaller batch");
-        assert!(growth.add(&element).is_ok());
+        assert!(growth.add(1 << 20).is_ok());
     }
 }

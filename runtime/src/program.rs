@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trainspec_compiler::codegen;
-use trainspec_compiler::codegen::exec::WorkMemory;
 use trainspec_compiler::codegen::exec::pool::Pool;
+use trainspec_compiler::codegen::exec::{KernelSpan, WorkMemory};
 use trainspec_compiler::ir::graph::{self, Graph, Type};
 use trainspec_compiler::ir::interp::RunError;
 use trainspec_compiler::ir::kernel::InstOp;
@@ -18,7 +18,7 @@ use trainspec_compiler::ir::{Span, interp};
 use trainspec_compiler::lower::SEED;
 use trainspec_compiler::{Fetch, FetchSet, PipelineOptions, pipeline};
 
-pub use trainspec_compiler::codegen::exec::{InputElement, InputView, KernelSpan};
+pub use trainspec_compiler::codegen::exec::{InputElement, InputView};
 
 use crate::{Error, State, memory};
 
@@ -26,7 +26,7 @@ use crate::{Error, State, memory};
 ///
 /// ```
 /// use ndarray::array;
-/// use trainspec::program::{FeedDict, InputView};
+/// use trainspec::{FeedDict, InputView};
 ///
 /// let x = array![[1.0_f32, 2.0], [3.0, 4.0]];
 /// let feeds = [("x", InputView::from(&x)), ("y", InputView::new(&[2], &[0_i64, 1]))];
@@ -250,6 +250,22 @@ impl Engine {
     pub fn compiled(threads: usize) -> Engine {
         Engine::Compiled(Arc::new(Pool::new(threads)))
     }
+
+    /// The threads that work on a run.
+    pub(crate) fn threads(&self) -> usize {
+        match self {
+            Engine::Interpreted => 1,
+            Engine::Compiled(pool) => pool.threads(),
+        }
+    }
+
+    /// An engine of this kind that runs programs on the calling thread alone.
+    pub(crate) fn on_one_thread(&self) -> Engine {
+        match self {
+            Engine::Interpreted => Engine::Interpreted,
+            Engine::Compiled(_) => Engine::compiled(1),
+        }
+    }
 }
 
 /// Prepares a graph for an engine: the stages of the compiler pipeline after lowering, for a fetch set. Fails where its buffers need
@@ -275,25 +291,76 @@ pub(crate) fn prepare_in(
     engine: &Engine,
     memory: &WorkMemory,
 ) -> Result<Box<dyn Executable>, Error> {
-    Ok(match engine {
-        Engine::Interpreted => {
-            let graph = pipeline::simplify(graph, fetches, options);
-            memory::ensure("the program", memory::interpreted_buffers(&graph))?;
-            Box::new(Interpreted::new(graph))
+    ProgramCode::new(graph, fetches, options, engine)?.executable(engine, memory)
+}
+
+/// A program before it has memory of its own: several executables may run it at once.
+#[derive(Debug, Clone)]
+pub(crate) enum ProgramCode {
+    /// The graph, for the interpreter.
+    Interpreted(Graph),
+    /// Machine code.
+    Compiled(Arc<codegen::exec::CompiledProgram>),
+}
+
+impl ProgramCode {
+    /// What an engine runs of a graph. Fails where its buffers need more memory than there is.
+    pub(crate) fn new(
+        graph: Graph,
+        fetches: &FetchSet,
+        options: &PipelineOptions,
+        engine: &Engine,
+    ) -> Result<ProgramCode, Error> {
+        Ok(match engine {
+            Engine::Interpreted => {
+                let graph = pipeline::simplify(graph, fetches, options);
+                memory::ensure("the program", memory::interpreted_buffers(&graph))?;
+                ProgramCode::Interpreted(graph)
+            }
+            Engine::Compiled(_) => {
+                let program = pipeline::planned(graph, fetches, options);
+                memory::ensure("the program", memory::program_buffers(&program))?;
+                ProgramCode::Compiled(compile(program, options)?)
+            }
+        })
+    }
+
+    /// Compares what an executable of it needs with the memory that there is.
+    pub(crate) fn ensure_fits(&self) -> Result<(), Error> {
+        match self {
+            ProgramCode::Interpreted(graph) => {
+                memory::ensure("the program", memory::interpreted_buffers(graph))
+            }
+            ProgramCode::Compiled(compiled) => ensure_fits(compiled),
         }
-        Engine::Compiled(pool) => {
-            let program = pipeline::planned(graph, fetches, options);
-            memory::ensure("the program", memory::program_buffers(&program, 0))?;
-            Box::new(Compiled {
+    }
+
+    /// An executable of it.
+    pub(crate) fn executable(
+        &self,
+        engine: &Engine,
+        memory: &WorkMemory,
+    ) -> Result<Box<dyn Executable>, Error> {
+        Ok(match (self, engine) {
+            (ProgramCode::Compiled(compiled), Engine::Compiled(pool)) => Box::new(Compiled {
                 executable: codegen::exec::Executable::sharing(
-                    compile(program, options)?,
+                    compiled.clone(),
                     pool.clone(),
                     memory.clone(),
-                ),
+                )?,
                 state_indices: None,
-            })
-        }
-    })
+            }),
+            (ProgramCode::Interpreted(graph), _) => Box::new(Interpreted::new(graph.clone())),
+            (ProgramCode::Compiled(_), Engine::Interpreted) => {
+                unreachable!("the interpreter has no machine code")
+            }
+        })
+    }
+}
+
+/// Compares the arenas of a compiled program and of its scans with the memory that there is.
+fn ensure_fits(compiled: &codegen::exec::CompiledProgram) -> Result<(), Error> {
+    memory::ensure("the program", memory::program_buffers(compiled.program()))
 }
 
 /// The inputs of a program whose views lie on the stack in a run.
@@ -311,9 +378,7 @@ pub(crate) fn compile(
     let compiled = pipeline::compile(program, options)
         .unwrap_or_else(|e| panic!("the compiler is wrong: {e}"));
     // Compared again: code takes memory, too, and the arenas are allocated next.
-    let program = compiled.program();
-    let scans = compiled.bytes().saturating_sub(program.arena);
-    memory::ensure("the program", memory::program_buffers(program, scans))?;
+    ensure_fits(&compiled)?;
     Ok(compiled)
 }
 
@@ -445,14 +510,14 @@ fn state_indices(variables: &[graph::State], state: &State) -> Vec<usize> {
 
 /// A graph that is interpreted.
 #[derive(Debug)]
-pub struct Interpreted {
+pub(crate) struct Interpreted {
     graph: Graph,
     inputs: Vec<(String, Type)>,
 }
 
 impl Interpreted {
     /// A program for a graph.
-    pub fn new(graph: Graph) -> Interpreted {
+    pub(crate) fn new(graph: Graph) -> Interpreted {
         let inputs = graph
             .inputs()
             .map(|(name, value)| (name.to_owned(), graph.ty(value).clone()))

@@ -19,11 +19,11 @@ use crate::machine::VERSION;
 use crate::{Code, Error};
 
 /// The file that says which training a folder belongs to.
-const RUN_FILE: &str = "run.json";
+pub(crate) const RUN_FILE: &str = "run.json";
 /// The file with the text of the spec.
-const SPEC_FILE: &str = "spec.trainspec";
+pub(crate) const SPEC_FILE: &str = "spec.trainspec";
 /// The file that is locked while a run uses the folder.
-const LOCK_FILE: &str = "run.lock";
+pub(crate) const LOCK_FILE: &str = "run.lock";
 /// The version of `run.json`.
 const FORMAT: u64 = 1;
 
@@ -61,6 +61,9 @@ pub(crate) struct RunFolder {
     pub(crate) notes: Vec<String>,
     /// The data files, which must not change while the run saves.
     pub(crate) data: Option<DataWatch>,
+    /// What [`RUN_FILE`] says.
+    description: Value,
+    storage: Arc<dyn Storage>,
     /// Held until the run is over; a crash releases it.
     _lock: Box<dyn Lock>,
 }
@@ -69,12 +72,12 @@ impl RunFolder {
     /// Takes the folder for a run: creates it, or checks that what is there belongs to this training. With `fresh` what is there is moved
     /// aside.
     pub(crate) fn open(
-        env: &Arc<dyn Env>,
+        env: &Env,
         path: &Path,
         run: &RunDescription,
         fresh: bool,
     ) -> Result<RunFolder, Error> {
-        let storage = &env.storage();
+        let storage = &env.storage;
         let mut notes = Vec::new();
         if fresh && storage.exists(&path.join(RUN_FILE)) {
             // Whoever runs there is asked first.
@@ -95,7 +98,7 @@ impl RunFolder {
         let lock = lock(env, path)?;
         notes.extend(remove_temporaries(storage, path)?);
         let file = path.join(RUN_FILE);
-        let data = DataWatch::new(env, &run.files)?;
+        let data = DataWatch::new(storage, &run.files)?;
         let fingerprints = data.fingerprints();
         match storage.read(&file) {
             Ok(bytes) => {
@@ -123,23 +126,39 @@ impl RunFolder {
             "data": fingerprints,
             "canonical": run.identity.canonical,
         });
-        let description = format!("{description:#}\n");
-        let texts = [(SPEC_FILE, &*run.text), (RUN_FILE, &*description)];
-        for (name, text) in texts {
-            files::replace_in(
-                storage,
-                FileKind::Other,
-                &path.join(name),
-                text.as_bytes(),
-                Durability::Synced,
-            )?;
-        }
-        Ok(RunFolder {
+        let folder = RunFolder {
             path: path.to_owned(),
             notes,
             data: Some(data),
+            description,
+            storage: storage.clone(),
             _lock: lock,
-        })
+        };
+        folder.write(SPEC_FILE, &run.text)?;
+        folder.write(RUN_FILE, &format!("{:#}\n", folder.description))?;
+        Ok(folder)
+    }
+
+    /// Writes how the run ended, for those who look at it later: the reason by its name in JSON output, or an error. Until it is written
+    /// again the run counts as interrupted.
+    pub(crate) fn end(&mut self, step: u64, why: &str, error: Option<&Error>) -> Result<(), Error> {
+        self.description["end"] = json!({
+            "why": why,
+            "step": step,
+            "error": error.map(ToString::to_string),
+        });
+        self.write(RUN_FILE, &format!("{:#}\n", self.description))
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<(), Error> {
+        files::replace_in(
+            &self.storage,
+            FileKind::Other,
+            &self.path.join(name),
+            text.as_bytes(),
+            Durability::Synced,
+        )?;
+        Ok(())
     }
 }
 
@@ -164,8 +183,8 @@ fn remove_temporaries(storage: &Arc<dyn Storage>, path: &Path) -> Result<Option<
 }
 
 /// Locks a folder, with the id of this process in the lock; fails where another one has it.
-fn lock(env: &Arc<dyn Env>, path: &Path) -> Result<Box<dyn Lock>, Error> {
-    let (storage, file) = (env.storage(), path.join(LOCK_FILE));
+fn lock(env: &Env, path: &Path) -> Result<Box<dyn Lock>, Error> {
+    let (storage, file) = (&env.storage, path.join(LOCK_FILE));
     let try_lock = || {
         let lock = storage.try_lock(&file);
         lock.map_err(|e| failed(&file, "lock it", e))
@@ -174,7 +193,7 @@ fn lock(env: &Arc<dyn Env>, path: &Path) -> Result<Box<dyn Lock>, Error> {
     // A process that has just ended may have left the lock to a child that is not started yet.
     for _ in 0..LOCK_RETRIES {
         if lock.is_none() {
-            env.clock().sleep(LOCK_PAUSE);
+            env.clock.sleep(LOCK_PAUSE);
             lock = try_lock()?;
         }
     }

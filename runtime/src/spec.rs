@@ -39,7 +39,7 @@ pub fn check_file(path: impl AsRef<Path>, constants: &[(&str, &str)]) -> Result<
     checked(&name, &text, &SpecFolder::of(path), constants)
 }
 
-fn checked(
+pub(crate) fn checked(
     name: &str,
     text: &str,
     loader: &dyn Loader,

@@ -7,15 +7,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trainspec_compiler::typed::{HookKind, Model, Spec};
+use trainspec_compiler::typed::{DefaultHook, HookKind, Model, Spec};
 use trainspec_formats::checkpoint::latest_checkpoint_in;
 
 use crate::data_watch::DataWatch;
-use crate::env::{Env, Storage};
+use crate::env::Storage;
 use crate::hooks::{
-    BestSaver, CheckpointHook, EarlyStopHook, EvalHook, EventFiles, FinalValuesHook,
-    GlobalStepWaiterHook, LastBatch, LogHook, OverflowHook, ProfileHook, ProgressHook,
-    SessionRunHook, StepsPerSecondHook, StopAtStepHook, StopHook, SummaryHook,
+    BestSaver, CheckpointHook, CheckpointSaverListener, EarlyStopHook, EvalHook, EventFiles,
+    FinalValuesHook, GlobalStepWaiterHook, LastBatch, LogHook, OverflowHook, ProfileHook,
+    ProfileStepHook, ProgressHook, SessionRunHook, StepsPerSecondHook, StopAtStepHook, StopHook,
+    SummaryHook,
 };
 use crate::saver::{Saver, step_of};
 use crate::session::{EventQueue, Options, Timeline};
@@ -34,14 +35,17 @@ pub(crate) struct Savers {
 /// What the hooks of a spec are made with.
 pub(crate) struct HookParts<'a> {
     pub(crate) options: &'a Options,
-    pub(crate) env: &'a Arc<dyn Env>,
     pub(crate) events: &'a EventQueue,
     /// The folder of the run.
     pub(crate) run_dir: Option<PathBuf>,
+    /// The folder of hooks that have none, in a run without one.
+    pub(crate) default_dir: PathBuf,
     pub(crate) evaluations: Vec<EvalHook>,
     pub(crate) savers: Option<Savers>,
     /// Those that the program registers.
     pub(crate) registered: Hooks,
+    /// The listeners of checkpoints that the program registers.
+    pub(crate) listeners: Vec<Box<dyn CheckpointSaverListener>>,
     /// The batch that `final_ops` computes with.
     pub(crate) last_batch: LastBatch,
 }
@@ -52,15 +56,16 @@ impl HookParts<'_> {
         match (&self.options.dir, dir, &self.run_dir) {
             (Some(dir), _, _) => dir.clone(),
             (None, Some(dir), _) => PathBuf::from(dir),
-            (None, None, dir) => dir.clone().unwrap_or_default(),
+            (None, None, Some(dir)) => dir.clone(),
+            (None, None, None) => self.default_dir.clone(),
         }
     }
 }
 
 /// The hooks of a spec, in the order in which they act.
 pub(crate) fn spec_hooks(spec: &Arc<Spec>, model: &Model, mut parts: HookParts<'_>) -> Hooks {
-    let (env, events) = (parts.env, parts.events);
-    let files = EventFiles::new(env.storage(), events.clone());
+    let (env, events) = (&parts.options.env, parts.events);
+    let files = EventFiles::new(env.storage.clone(), events.clone());
     let mut log = LogHook::new(events.clone());
     let mut stops: Hooks = vec![Box::new(StopHook::new(
         parts.options.stop.clone(),
@@ -111,7 +116,7 @@ pub(crate) fn spec_hooks(spec: &Arc<Spec>, model: &Model, mut parts: HookParts<'
                 early_stops.push(Box::new(hook));
             }
             HookKind::WaitForStep { step, dir } => {
-                let (storage, dir) = (env.storage(), PathBuf::from(dir));
+                let (storage, dir) = (env.storage.clone(), PathBuf::from(dir));
                 let hook = GlobalStepWaiterHook::new(i64::try_from(*step).unwrap_or(i64::MAX))
                     .reading(move || newest_step(&storage, &dir))
                     .with_stop(parts.options.stop.clone());
@@ -131,19 +136,27 @@ pub(crate) fn spec_hooks(spec: &Arc<Spec>, model: &Model, mut parts: HookParts<'
                     let prefix = parts.folder(&Some(dir.clone())).join(basename);
                     let (events, files) = (events.clone(), files.clone());
                     let hook = CheckpointHook::new(newest, best, prefix, *every, events, files);
-                    last.push(Box::new(hook.watching(data)));
+                    let listeners = std::mem::take(&mut parts.listeners);
+                    last.push(Box::new(hook.watching(data).telling(listeners)));
                 }
             }
             // A step checks its values; the registry has made the others.
             HookKind::Nan { .. } | HookKind::Registered(_) | HookKind::Feed(_) => {}
         }
     }
+    if let Some(path) = &parts.options.profile {
+        let hook = ProfileStepHook::new(env.clone(), events.clone(), path.clone());
+        summaries.push(Box::new(hook));
+    }
     let mut hooks: Hooks = vec![
-        Box::new(ProgressHook::new(env.clone())),
+        Box::new(ProgressHook::new(env.clock.clone())),
         Box::new(OverflowHook::default()),
     ];
     hooks.append(&mut stops);
-    hooks.push(Box::new(log.or_default(&model.train)));
+    hooks.push(Box::new(match spec.hooks_off.contains(&DefaultHook::Log) {
+        true => log,
+        false => log.or_default(&model.train),
+    }));
     hooks.append(&mut summaries);
     let evaluations = parts.evaluations.into_iter();
     hooks.extend(evaluations.map(|eval| Box::new(eval) as _));

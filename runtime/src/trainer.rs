@@ -2,29 +2,31 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use trainspec_compiler::diag::{Code, Diagnostic};
 use trainspec_compiler::lower::GLOBAL_STEP;
 use trainspec_compiler::typed::{
-    CheckpointFormat, DataSet, HookKind, Model, Remainder, Spec, Train, TrainEnd,
+    CheckpointFormat, DataSet, DefaultHook, HookKind, Model, Remainder, Spec, Train, TrainEnd,
 };
 use trainspec_compiler::{Fetch, Identity};
 
-use crate::data::{Batch, DataContext, Input, Pipeline, Position};
-use crate::default_hooks::with_default_hooks;
-use crate::env::{Env, Storage};
-use crate::hooks::{BestSaver, EvalHook, LastBatch};
+use crate::data::{Batch, DataContext, FileTable, Input, Pipeline, Position, SharedTables};
+use crate::default_hooks::{default_dir, with_default_hooks};
+use crate::env::Storage;
+use crate::hooks::{BestSaver, EvalHook, LastBatch, read};
 use crate::machine::{self, MACHINE_RECORD};
 use crate::monitored::{MonitoredSession, SessionCreator};
-use crate::program::{Engine, FeedDict, Fetched};
+use crate::program::{FeedDict, Fetched};
 use crate::registry::{Feeds, Made};
 use crate::run_folder::{RunDescription, RunFolder};
 use crate::saver::{Format, NewestCheckpoint, Saver, SaverOptions, VarList, restore_run_in};
 use crate::session::{
     DataSize, End, Event, EventQueue, Observer, Options, POSITION_RECORD, RunOptions, Session,
-    Target, parameters, the_model, the_train,
+    StepProgress, Target, parameters, the_model, the_train,
 };
 use crate::spec_hooks::{HookParts, Savers, spec_hooks};
+use crate::training_tables::{takes_tables, the_tables};
 use crate::{Cause, DataError, Error, Graph, State, StopToken};
 
 /// Trains a spec from its first step to its end; gives the final state.
@@ -33,16 +35,18 @@ use crate::{Cause, DataError, Error, Graph, State, StopToken};
 pub fn train(
     spec: &Arc<Spec>,
     options: &Options,
-    env: &Arc<dyn Env>,
     observer: &mut dyn Observer,
 ) -> Result<State, Error> {
     let spec = &with_default_hooks(spec, options);
-    let mut run = Run::open(spec, options, env, observer)?;
+    let mut run = Run::open(spec, options, observer)?;
     match run.train() {
         Ok(end) => run.close(end),
         Err(error) => Err(run.fail(error)),
     }
 }
+
+/// The time that a training waits for its data before it says so.
+const MIN_REPORTED_WAIT: Duration = Duration::from_secs(10);
 
 /// The micro-batches of an update.
 enum Update {
@@ -66,8 +70,10 @@ struct Run<'o> {
     feeds: Feeds,
     /// The batch that `final_ops` computes with; without such a hook there is none.
     last_batch: Option<LastBatch>,
+    /// The records that were trained on.
+    examples: u64,
     /// The folder of the run, locked until it is over.
-    _folder: Option<RunFolder>,
+    folder: Option<RunFolder>,
 }
 
 impl<'o> Run<'o> {
@@ -75,24 +81,29 @@ impl<'o> Run<'o> {
     fn open(
         spec: &Arc<Spec>,
         options: &Options,
-        env: &Arc<dyn Env>,
         observer: &'o mut dyn Observer,
     ) -> Result<Run<'o>, Error> {
+        let env = &options.env;
         let train = the_train(spec)?;
         let model = the_model(spec)?;
         let seed = options.seed.unwrap_or(train.seed);
         let cx = DataContext {
             spec: spec.clone(),
-            env: env.clone(),
+            storage: env.storage.clone(),
             folder: options.folder.as_path().into(),
             seed,
             pipeline: options.pipeline.clone(),
+            engine: options.engine.on_one_thread(),
+            files: FileTable::default(),
             remainder: Remainder::Drop,
+            training: true,
+            tables: SharedTables::default(),
         };
         let events = EventQueue::default();
         let Made {
             hooks: registered,
             feeds,
+            listeners,
         } = options.registry.make(spec, &events)?;
         let mut data = training_data(&cx, train)?;
         let limits = Limits::new(spec, train, options);
@@ -103,22 +114,21 @@ impl<'o> Run<'o> {
         let mut sizes = vec![size_of(&data)];
         let mut evaluations = Vec::new();
         for eval in &spec.evals {
-            let mut data = evaluation_data(&cx, the_data(spec, &eval.data)?, model)?;
-            // What cannot be read is an error before the first step, not after hours.
-            data.next()?;
-            data.rewind();
+            let data = evaluation_data(&cx, the_data(spec, &eval.data)?, model)?;
             if !sizes.iter().any(|size| size.name == data.name) {
                 sizes.push(size_of(&data));
             }
-            evaluations.push(EvalHook::new(
-                spec,
-                eval,
-                data,
-                feeds.clone(),
-                events.clone(),
-            ));
+            let mut hook = EvalHook::new(spec, eval, data, feeds.clone(), events.clone());
+            // What cannot be read is an error before the first step, not after hours.
+            if !takes_tables(spec, eval) {
+                hook.check_data()?;
+            }
+            evaluations.push(hook);
         }
         let mut input = Input::new(data);
+        if options.engine.threads() > 1 {
+            input = input.ahead();
+        }
         let mut folder = match run_dir(spec, options) {
             Some(dir) => {
                 let run = RunDescription {
@@ -129,10 +139,7 @@ impl<'o> Run<'o> {
                     seed,
                     files: input.files(),
                     machine: machine::machine(&options.engine),
-                    threads: match &options.engine {
-                        Engine::Interpreted => 1,
-                        Engine::Compiled(pool) => pool.threads(),
-                    },
+                    threads: options.engine.threads(),
                 };
                 Some(RunFolder::open(env, &dir, &run, options.fresh)?)
             }
@@ -140,32 +147,42 @@ impl<'o> Run<'o> {
         };
         let (savers, newest) = match &mut folder {
             Some(folder) => {
-                let (mut savers, newest) = the_savers(spec, env, &folder.path)?;
+                let (mut savers, newest) = the_savers(spec, &env.storage, &folder.path)?;
                 savers.data = folder.data.take();
                 (Some(savers), Some(newest))
             }
             None => (None, None),
         };
+        let checkpoint = newest.as_ref().and_then(|newest| newest.path.clone());
+        if options.resume && checkpoint.is_none() {
+            return Err(nothing_to_resume(run_dir(spec, options).as_deref()));
+        }
+        the_tables(&cx, checkpoint.as_deref(), &options.stop)?;
+        for (eval, hook) in spec.evals.iter().zip(&mut evaluations) {
+            if takes_tables(spec, eval) {
+                hook.check_data()?;
+            }
+        }
         let last_batch = LastBatch::default();
         let parts = HookParts {
             options,
-            env,
             events: &events,
             run_dir: run_dir(spec, options),
+            default_dir: default_dir(spec),
             evaluations,
             savers,
             registered,
+            listeners,
             last_batch: last_batch.clone(),
         };
         let hooks = spec_hooks(spec, model, parts);
-        let checkpoint = newest.as_ref().and_then(|newest| newest.path.clone());
         let creator = RestoredSession {
             options: options.clone(),
             checkpoint: checkpoint.clone(),
-            storage: env.storage(),
+            tables: cx.tables.clone(),
             events: events.clone(),
         };
-        let graph = Graph::new_in(spec, env.storage(), env.clock());
+        let graph = Graph::new_in(spec, env.clone());
         let mut session = MonitoredSession::singular(graph, Box::new(creator), hooks)?;
         observer.event(&Event::Started {
             spec: spec.name.clone(),
@@ -202,7 +219,8 @@ impl<'o> Run<'o> {
             stop: options.stop.clone(),
             feeds,
             last_batch: computes_at_end(spec).then_some(last_batch),
-            _folder: folder,
+            examples: 0,
+            folder,
         })
     }
 
@@ -217,8 +235,16 @@ impl<'o> Run<'o> {
             return Ok(end);
         }
         loop {
-            let end = match self.next_update()? {
-                Update::Complete(batches) => self.update(batches)?,
+            let update = self.next_update()?;
+            let end = match update {
+                Update::Complete(batches) => {
+                    let rows = batches.iter().map(|b| b.element.rows.unwrap_or(1) as u64);
+                    let (rows, passes) = (rows.sum::<u64>(), batches.last().map(|b| b.passes));
+                    let end = self.update(batches)?;
+                    self.examples += rows;
+                    self.report_progress(passes.unwrap_or(0));
+                    end
+                }
                 Update::Cut { batches, why } => self.cut(&batches, why),
             };
             if let Some(end) = end {
@@ -227,17 +253,41 @@ impl<'o> Run<'o> {
         }
     }
 
+    /// Passes on what the run is doing, where the observer follows it.
+    fn report_progress(&mut self, passes: u64) {
+        if !self.observer.follows() {
+            return;
+        }
+        let session = self.session();
+        let spec = session.spec().clone();
+        let mode = spec.model.iter().map(|model| &model.train);
+        let mode = mode.flat_map(|mode| mode.losses.iter().chain(&mode.metrics));
+        let schedules = spec.train.iter().flat_map(|train| &train.schedules);
+        let names = mode.chain(schedules).map(|(name, _)| name);
+        let values = names.filter_map(|name| Some((name.clone(), read(session, None, name)?)));
+        let now = StepProgress {
+            values: values.collect(),
+            step: session.global_step(),
+            seconds: session.status().time.as_secs_f64(),
+            last_step: self.limits.steps,
+            epochs: self.limits.epochs,
+            passes,
+            examples: self.examples,
+            waited: self.input.waited().as_secs_f64(),
+        };
+        self.observer.event(&Event::Progress(now));
+    }
+
     /// Compiles the step for the first batch, so that errors of the spec are reported before it; why the training ends before the first
     /// step, if it does.
     fn begin(&mut self) -> Result<Option<End>, Error> {
         let step = self.session().global_step();
-        let Some(first) = self.input.peek()? else {
+        let Some(mut first) = self.input.peek()? else {
             return match step {
                 0 => Err(no_batch(&self.input).into()),
                 _ => Ok(Some(End::Data)),
             };
         };
-        let mut first = first.clone();
         self.feeds.fill_ahead(&mut first)?;
         for warning in self.session().prepare(&first)? {
             self.observer.event(&Event::Warning(warning));
@@ -369,11 +419,9 @@ impl<'o> Run<'o> {
         let name = name.clone();
         if let Some(origin) = origin {
             let batch = batches.get(origin.micro_batch);
-            let locations = batch.map(|batch| &batch.element.row_locations);
-            let record = locations
-                .zip(origin.row)
-                .and_then(|(all, row)| all.get(row));
-            origin.record = record.cloned();
+            let locations = batch.map(|batch| &batch.element.locations);
+            let located = locations.zip(origin.row);
+            origin.record = located.and_then(|(all, row)| all.get(row));
         }
         let hooks = self.session().spec().clone();
         let mut hooks = hooks.hooks.iter().filter_map(|hook| match &hook.kind {
@@ -430,11 +478,17 @@ impl<'o> Run<'o> {
 
     /// Ends a training that failed: the session is closed, its threads are joined, and no hook is asked to do more.
     fn fail(mut self, error: Error) -> Error {
+        let step = self.session().global_step();
         let closed = self.session.close_after(Some(error.clone()));
         for event in self.events.take() {
             self.observer.event(&event);
         }
-        closed.err().unwrap_or(error)
+        let error = closed.err().unwrap_or(error);
+        if let Some(folder) = &mut self.folder {
+            // The error of the run is what counts.
+            let _ = folder.end(step, "failed", Some(&error));
+        }
+        error
     }
 
     /// Ends the training: the last evaluations, and the event that says why.
@@ -445,10 +499,30 @@ impl<'o> Run<'o> {
         for event in self.events.take() {
             self.observer.event(&event);
         }
-        let session = closed.map_err(|error| error.in_step(step))?;
+        let closed = closed.map_err(|error| error.in_step(step));
+        if let Some(folder) = &mut self.folder {
+            let ended = match &closed {
+                Ok(_) => folder.end(step, why.name(), None),
+                Err(error) => folder.end(step, "failed", Some(error)),
+            };
+            if let Err(error) = ended {
+                let message = format!("how the run ended is not recorded: {error}");
+                self.observer.event(&Event::Note(message));
+            }
+        }
+        let session = closed?;
         if let (End::Data, Some(steps)) = (&why, self.limits.steps) {
             let message = format!(
                 "the data ended after {step} of {steps} steps: `repeat;` in the data set `{}` starts it over",
+                self.input.name()
+            );
+            self.observer.event(&Event::Note(message));
+        }
+        let waited = self.input.waited();
+        if waited >= MIN_REPORTED_WAIT && waited.as_secs_f64() > seconds / 2.0 {
+            let message = format!(
+                "bound by its reader: the steps waited {:.0} of {seconds:.0} s for the data set `{}`; `trainspec data` shows where its time goes",
+                waited.as_secs_f64(),
                 self.input.name()
             );
             self.observer.event(&Event::Note(message));
@@ -467,21 +541,22 @@ impl<'o> Run<'o> {
 struct RestoredSession {
     options: Options,
     checkpoint: Option<PathBuf>,
-    storage: Arc<dyn Storage>,
+    /// What every checkpoint holds of the training data.
+    tables: SharedTables,
     events: EventQueue,
 }
 
 impl SessionCreator for RestoredSession {
     fn create_session(&mut self, graph: &mut Graph) -> Result<Session, Error> {
         graph.finalize();
-        let storage = self.storage.clone();
         let Some(path) = &self.checkpoint else {
-            let mut session = Session::new_in(graph.spec(), &self.options, storage)?;
-            session.check_finite();
+            let mut session = Session::new(graph.spec(), &self.options)?;
+            session.keep_tables(&self.tables);
+            check_finite(&mut session);
             return Ok(session);
         };
-        let mut session = Session::uninitialized_in(graph.spec(), &self.options, storage)?;
-        let restored = restore_run_in(&self.storage, session.state_mut(), path)?;
+        let mut session = Session::uninitialized(graph.spec(), &self.options)?;
+        let restored = restore_run_in(graph.storage(), session.state_mut(), path)?;
         session.initialize_missing()?;
         if let Some(note) = restored.plan.inexact() {
             self.events.push(Event::Note(note));
@@ -491,9 +566,30 @@ impl SessionCreator for RestoredSession {
             self.events.push(Event::Note(note));
         }
         session.restored(restored.records);
-        session.check_finite();
+        session.keep_tables(&self.tables);
+        check_finite(&mut session);
         Ok(session)
     }
+}
+
+/// Lets a session check its losses, unless the spec says `nan none;`.
+fn check_finite(session: &mut Session) {
+    if !session.spec().hooks_off.contains(&DefaultHook::Nan) {
+        session.check_finite();
+    }
+}
+
+/// The error of a run that is to go on, and has no checkpoint.
+fn nothing_to_resume(dir: Option<&Path>) -> Error {
+    let message = match dir {
+        Some(dir) => format!("there is no checkpoint in {} to go on from", dir.display()),
+        None => {
+            "the spec has no `checkpoint` hook, so there is no checkpoint to go on from".to_owned()
+        }
+    };
+    Error::new(crate::Code::NotFound, message).help(
+        "without `--resume` a run begins where there is none; `--dir FOLDER` names another folder",
+    )
 }
 
 /// Goes to the position of the input that a checkpoint holds.
@@ -543,10 +639,9 @@ fn computes_at_end(spec: &Spec) -> bool {
 /// The savers of the `checkpoint` hook, which go on with the lists of the folder, and the newest complete checkpoint there.
 fn the_savers(
     spec: &Spec,
-    env: &Arc<dyn Env>,
+    storage: &Arc<dyn Storage>,
     folder: &Path,
 ) -> Result<(Savers, NewestCheckpoint), Error> {
-    let storage = &env.storage();
     let mut best = None;
     let mut options = SaverOptions {
         save_relative_paths: true,
@@ -619,6 +714,7 @@ pub(crate) fn evaluation_data(
     };
     let cx = DataContext {
         remainder,
+        training: false,
         ..cx.clone()
     };
     Pipeline::open(&cx, set)
@@ -641,7 +737,7 @@ pub(crate) fn size_of(data: &Pipeline) -> DataSize {
 
 /// The bounds of a training, besides the end of its data.
 pub(crate) struct Limits {
-    steps: Option<u64>,
+    pub(crate) steps: Option<u64>,
     epochs: Option<u64>,
     /// Whether a hook ends it.
     is_stopped: bool,

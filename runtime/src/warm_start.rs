@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use trainspec_compiler::Trainable;
 use trainspec_compiler::typed::{self, Averaged, Role, Spec, WarmStartKind, WarmStartVars};
-use trainspec_formats::storage::Storage;
 
 use crate::saver::{
     Backup, RestorePlan, VocabInfo, Vocabulary, WarmStart, WarmStartNames, init_from_checkpoint_in,
@@ -22,7 +21,6 @@ use crate::{Cause, Code, Error, State};
 ///
 /// If it fails, the state is as it was.
 pub(crate) fn warm_start(
-    storage: &Arc<dyn Storage>,
     spec: &Arc<Spec>,
     options: &Options,
     state: &mut State,
@@ -42,7 +40,7 @@ pub(crate) fn warm_start(
         None => PathBuf::from(&warm.checkpoint),
     };
     let mut begun = state.clone();
-    let mut plan = take(storage, spec, options, &warm.kind, &path, &mut begun)
+    let mut plan = take(spec, options, &warm.kind, &path, &mut begun)
         .map_err(|error| explained(error, &path))?;
     follow_averages(spec, &plan, &mut begun);
     let others = (spec.variables.iter().map(|v| &v.name)).filter(|name| !takes(&plan, name));
@@ -61,13 +59,13 @@ fn takes(plan: &RestorePlan, name: &str) -> bool {
 }
 
 fn take(
-    storage: &Arc<dyn Storage>,
     spec: &Arc<Spec>,
     options: &Options,
     kind: &WarmStartKind,
     path: &Path,
     state: &mut State,
 ) -> Result<RestorePlan, Error> {
+    let storage = &options.env.storage;
     let (vars, previous, vocabularies) = match kind {
         WarmStartKind::Assign(pairs) => {
             let variables = spec.variables.iter().map(|v| v.name.clone());

@@ -1,14 +1,14 @@
-//! The memory of a run: of one that saves the state and one copy of it, whatever is saved or evaluated with averages; of a session one
+//! The memory of a run: none is allocated by a step; of one that saves the state and one copy of it, whatever is saved or evaluated with averages; of a session one
 //! arena, whatever is fetched.
 
 use std::alloc::{GlobalAlloc, Layout, System as SystemAllocator};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
-use trainspec::env::{Env, System};
-use trainspec::program::InputView;
+use ndarray::{Array1, Array2};
+use trainspec::InputView;
 use trainspec::session::{Event, Options, Session};
-use trainspec::trainer::train;
+use trainspec::train;
 use trainspec_compiler::Compilation;
 use trainspec_compiler::source::NoFiles;
 use trainspec_testing::folders::Folder;
@@ -18,8 +18,10 @@ struct Peak;
 
 static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 
 fn add(bytes: usize) {
+    ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
     let now = ALLOCATED.fetch_add(bytes, Ordering::Relaxed) + bytes;
     PEAK.fetch_max(now, Ordering::Relaxed);
 }
@@ -73,6 +75,39 @@ hooks { checkpoint (dir: "DIR", every: 2 steps, keep: 2); }
 /// Tests here measure what the whole process allocates, so they take turns.
 static ALONE: Mutex<()> = Mutex::new(());
 
+trainspec::train! {
+    spec counted;
+
+    model (x: f32[batch, 8], y: f32[batch]) {
+        let guess = dense(x, 1)[_, 0];
+        loss mean(square(guess - y));
+        metric error = abs(guess - y);
+    }
+
+    train { optimizer adam(1e-3); }
+}
+
+#[test]
+fn a_step_through_the_module_of_the_macro_allocates_nothing() {
+    let _alone = ALONE.lock();
+    let (x, y) = (Array2::<f32>::ones((16, 8)), Array1::<f32>::zeros(16));
+    let mut session = counted::Session::builder().threads(1).build().unwrap();
+    let feeds = counted::Feeds {
+        x: x.view(),
+        y: y.view(),
+    };
+    let mut step = || {
+        let out = session.step(&feeds).unwrap();
+        out.loss + out.error.sum()
+    };
+    // The first ones compile, and allocate scratch.
+    let first = (0..5).map(|_| step()).sum::<f32>();
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let later = (0..100).map(|_| step()).sum::<f32>();
+    assert_eq!(ALLOCATIONS.load(Ordering::Relaxed) - before, 0);
+    assert!(later < 20.0 * first);
+}
+
 #[test]
 fn programs_of_a_session_share_one_arena() {
     let _alone = ALONE.lock();
@@ -118,11 +153,10 @@ fn saving_and_evaluating_averages_take_one_copy_of_the_state() {
         folder: folder.0.clone(),
         ..Options::default()
     };
-    let env: Arc<dyn Env> = Arc::new(System::default());
     let mut saves = 0;
     let before = ALLOCATED.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
-    let state = train(&spec, &options, &env, &mut |event: &Event| {
+    let state = train(&spec, &options, &mut |event: &Event| {
         saves += u32::from(matches!(event, Event::Saved { .. }));
     });
     let state = state.unwrap();

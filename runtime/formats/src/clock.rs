@@ -3,6 +3,21 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A clock that can sleep. Tests pass a fake one.
+///
+/// ```
+/// use std::time::Duration;
+/// use trainspec_formats::clock::Clock;
+///
+/// /// A clock that stands still.
+/// struct Stopped;
+///
+/// impl Clock for Stopped {
+///     fn now(&self) -> Duration { Duration::ZERO }
+///     fn unix_seconds(&self) -> f64 { 0.0 }
+///     fn sleep(&self, _: Duration) {}
+/// }
+/// assert_eq!(Stopped.now(), Duration::ZERO);
+/// ```
 pub trait Clock {
     /// Monotonic time since a fixed origin.
     fn now(&self) -> Duration;

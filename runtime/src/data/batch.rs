@@ -1,13 +1,15 @@
 //! `batch`: consecutive records stacked along a new first dimension (`Dataset.batch`, `padded_batch`).
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use trainspec_compiler::codegen::exec::vec_on_huge_pages;
 use trainspec_compiler::ir::tensor::Data;
-use trainspec_compiler::ir::{DType, Span, Tensor};
+use trainspec_compiler::ir::{Span, Tensor};
 use trainspec_compiler::typed::{self, CountedFeature, Remainder};
 
-use crate::data::{Element, Position, Records, Stage, count_names};
+use crate::data::block::{Block, MAX_BLOCK_ROWS};
+use crate::data::origins::Origins;
+use crate::data::rows::{Column, each_data};
+use crate::data::{Position, Records, Stage, count_names};
 use crate::memory::Growth;
 use crate::{DataError, Error};
 
@@ -36,62 +38,83 @@ impl Batch {
         }
     }
 
-    fn join(&self, mut rows: Vec<Element>) -> Result<Element, Error> {
-        let mut values = BTreeMap::new();
+    /// The next `size` records, or those that are left; `None` where there are none.
+    fn collect(&mut self) -> Result<Option<Block>, Error> {
+        let mut growth = Growth::new("a batch", 1, "make the batch smaller");
+        let Some(first) = self.inner.next(self.size.min(MAX_BLOCK_ROWS))? else {
+            return Ok(None);
+        };
+        growth.add(first.bytes())?;
+        if first.rows() == self.size {
+            return Ok(Some(first));
+        }
+        // Of a large batch no more memory is reserved than a few blocks take, before that many records are there.
+        let capacity = self.size.min(first.rows().max(MAX_BLOCK_ROWS));
+        let (columns, mut origins) = first.into_columns();
+        let column = |(name, values): (Arc<str>, Tensor)| {
+            let mut column = Column::like(&values, capacity);
+            column.extend(&values, 0..values.shape()[0]);
+            (name, column)
+        };
+        let mut columns: Vec<(Arc<str>, Column)> = columns.into_iter().map(column).collect();
+        while origins.len() < self.size {
+            let missing = self.size - origins.len();
+            let Some(block) = self.inner.next(missing.min(MAX_BLOCK_ROWS))? else {
+                break;
+            };
+            growth.add(block.bytes())?;
+            for ((_, column), (_, from)) in columns.iter_mut().zip(block.columns()) {
+                column.extend(from, 0..block.rows());
+            }
+            origins.append(&block.origins);
+        }
+        let columns = columns.into_iter();
+        let columns = columns.map(|(name, column)| (name, column.into_tensor()));
+        Ok(Some(Block::records(columns.collect(), origins)))
+    }
+
+    /// Records as a batch: features of varying length are padded, or must have one length.
+    fn join(&self, mut rows: Block) -> Result<Block, Error> {
         for CountedFeature { name, axes } in &self.settings.counted {
             let counts = count_names(name, axes.len());
+            let counted = counts.iter().map(|count| rows.remove(count));
+            let Some(lengths) = counted.collect::<Option<Vec<Tensor>>>() else {
+                continue;
+            };
             if self.settings.pad {
-                rows.iter_mut()
-                    .for_each(|row| pad(row, name, axes, &counts));
+                let lengths: Vec<Vec<i64>> = lengths.iter().map(Tensor::to_i64s).collect();
+                if let Some(values) = rows.get(name) {
+                    let padded = pad(values, axes, &lengths);
+                    rows.set(&Arc::from(name.as_str()), padded);
+                }
                 continue;
             }
-            for count in &counts {
-                let first = rows[0].values.get(count);
-                if let Some(other) = rows.iter().find(|row| row.values.get(count) != first) {
-                    let lengths = [&rows[0], other].map(|row| length(row, count));
+            for (count, lengths) in counts.into_iter().zip(lengths) {
+                let lengths = lengths.to_i64s();
+                let first = lengths[0];
+                if let Some(other) = lengths.iter().find(|n| **n != first) {
                     let message = format!(
-                        "records of one batch have `{name}` of different lengths: {} and {}",
-                        lengths[0], lengths[1]
+                        "records of one batch have `{name}` of different lengths: {first} and {other}"
                     );
                     let error = DataError::new(message)
                         .at(self.span)
                         .help("`pad: true` fills them up to the capacity");
                     return Err(error.into());
                 }
-                values.extend(rows[0].values.remove(count).map(|v| (count.clone(), v)));
+                rows.set(&Arc::from(count), Tensor::scalar(first));
             }
         }
-        let names: Vec<String> = rows[0].values.keys().cloned().collect();
-        for name in names {
-            let column: Vec<&Tensor> = rows.iter().map(|row| &row.values[&name]).collect();
-            values.insert(name, stack(&column));
-        }
-        Ok(Element {
-            values,
-            rows: Some(rows.len()),
-            pass: rows.iter().map(|row| row.pass).min().unwrap_or(0),
-            row_locations: rows.iter().map_while(|row| row.location.clone()).collect(),
-            location: rows.swap_remove(0).location,
-        })
+        let (columns, origins): (_, Origins) = rows.into_columns();
+        Ok(Block::batch(columns, origins))
     }
 }
 
 impl Stage for Batch {
-    fn next(&mut self) -> Result<Option<Element>, Error> {
-        let mut rows = Vec::new();
-        // The records, and the tensors that they are stacked into.
-        let mut growth = Growth::new("a batch", 1, "make the batch smaller");
-        while rows.len() < self.size {
-            match self.inner.next()? {
-                Some(row) => {
-                    growth.add(&row)?;
-                    rows.push(row);
-                }
-                None => break,
-            }
-        }
-        match (rows.len(), self.remainder) {
-            (0, _) => Ok(None),
+    fn next(&mut self, _: usize) -> Result<Option<Block>, Error> {
+        let Some(rows) = self.collect()? else {
+            return Ok(None);
+        };
+        match (rows.rows(), self.remainder) {
             (n, Remainder::Drop) if n < self.size => Ok(None),
             (n, Remainder::Error) if n < self.size => {
                 let message = format!("the last batch has {n} records, and not {}", self.size);
@@ -121,81 +144,23 @@ impl Stage for Batch {
     }
 }
 
-fn length(row: &Element, count: &str) -> i64 {
-    row.values.get(count).map_or(0, |n| n.to_i64s()[0])
-}
-
-/// Pads a feature: zeros past its counts, which are removed.
-fn pad(row: &mut Element, name: &str, axes: &[usize], counts: &[String]) {
-    let used: Vec<i64> = counts.iter().map(|c| length(row, c)).collect();
-    counts.iter().for_each(|c| drop(row.values.remove(c)));
-    let Some(tensor) = row.values.get_mut(name) else {
-        return;
-    };
-    let shape = tensor.shape().to_vec();
-    let inside = |element: usize| {
-        axes.iter().zip(&used).all(|(axis, used)| {
-            let stride: usize = shape[axis + 1..].iter().product();
-            ((element / stride) % shape[*axis]) < *used as usize
+/// Pads a feature: zeros past the lengths of each record, along each of `axes`.
+fn pad(values: &Tensor, axes: &[usize], lengths: &[Vec<i64>]) -> Tensor {
+    let shape = &values.shape()[1..];
+    let row: usize = shape.iter().product();
+    let strides: Vec<usize> = axes
+        .iter()
+        .map(|axis| shape[axis + 1..].iter().product())
+        .collect();
+    let inside = |i: usize| {
+        let (record, element) = (i / row, i % row);
+        (axes.iter().zip(&strides).zip(lengths)).all(|((axis, stride), lengths)| {
+            ((element / stride) % shape[*axis]) < lengths[record].max(0) as usize
         })
     };
-    *tensor = mask(tensor, &inside);
-}
-
-/// Evaluates `body` with the values of a [`Data`] of any element type, into a `Data` of that type.
-macro_rules! each_data {
-    ($data:expr, $values:ident => $body:expr) => {
-        match $data {
-            Data::F16($values) => Data::F16($body),
-            Data::Bf16($values) => Data::Bf16($body),
-            Data::F32($values) => Data::F32($body),
-            Data::F64($values) => Data::F64($body),
-            Data::I8($values) => Data::I8($body),
-            Data::I16($values) => Data::I16($body),
-            Data::I32($values) => Data::I32($body),
-            Data::I64($values) => Data::I64($body),
-            Data::U8($values) => Data::U8($body),
-            Data::Bool($values) => Data::Bool($body),
-            Data::String($values) => Data::String($body),
-        }
-    };
-}
-
-/// The elements at `inside` positions, and zeros elsewhere.
-fn mask(tensor: &Tensor, inside: &dyn Fn(usize) -> bool) -> Tensor {
-    let data = each_data!(tensor.data(), values => {
+    let data = each_data!(values.data(), values => {
         let masked = |(i, x): (usize, &_)| if inside(i) { Clone::clone(x) } else { Default::default() };
         values.iter().enumerate().map(masked).collect()
     });
-    Tensor::of(tensor.shape(), data)
+    Tensor::of(values.shape(), data)
 }
-
-/// Stacks tensors of one type along a new first dimension (`tf.stack`).
-///
-/// # Panics
-///
-/// When there is none, or the types differ.
-pub(super) fn stack(tensors: &[&Tensor]) -> Tensor {
-    let first = tensors[0];
-    let shape: Vec<usize> = [tensors.len()]
-        .iter()
-        .chain(first.shape())
-        .copied()
-        .collect();
-    let data = each_data!(first.data(), values => {
-        let mut all = vec_on_huge_pages(values.len() * tensors.len());
-        for tensor in tensors {
-            assert_eq!(tensor.shape(), first.shape(), "records have one shape");
-            let own = tensor.values().expect("records have one element type");
-            assert_same_type(values, own);
-            all.extend_from_slice(own);
-        }
-        all
-    });
-    Tensor::of(&shape, data)
-}
-
-/// Unifies the element types of two slices.
-fn assert_same_type<T>(_: &[T], _: &[T]) {}
-
-const _: [DType; 11] = DType::ALL; // another element type needs a line in `each_data`

@@ -14,22 +14,30 @@ use trainspec_formats::FormatError;
 use trainspec_formats::codecs::CsvReader;
 use trainspec_formats::files::SequentialFile;
 
+use crate::data::block::{Block, block_rows};
+use crate::data::origins::{Origin, Origins, Unit};
 use crate::data::position::damaged;
-use crate::data::{DataContext, Element, Position, Records, Stage, paths, values};
-use crate::env::Env;
-use crate::{DataError, Error, SourceLocation};
+use crate::data::{DataContext, Position, Records, Stage, paths, values};
+use crate::env::Storage;
+use crate::{DataError, Error};
 
-use field::Column;
+use field::{Cells, Column};
 
 /// The records of CSV files.
 pub(super) struct Csv {
-    env: Arc<dyn Env>,
+    storage: Arc<dyn Storage>,
     files: Vec<Arc<Path>>,
+    /// The index of the first of them in the file table.
+    first_file: u32,
     delimiter: u8,
     header: bool,
     columns: Vec<Column>,
+    /// The most records of a block.
+    max_rows: usize,
     /// The index of the current file.
     file: usize,
+    /// The records read in this epoch.
+    ordinal: u64,
     open: Option<Open>,
 }
 
@@ -45,7 +53,7 @@ struct Open {
 }
 
 const WORD: &str = "csv";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 impl Csv {
     pub(super) fn new(
@@ -55,20 +63,24 @@ impl Csv {
         header: bool,
         features: &[Feature],
     ) -> Csv {
+        let columns: Vec<Column> = features.iter().map(Column::new).collect();
         Csv {
-            env: cx.env.clone(),
+            storage: cx.storage.clone(),
+            first_file: cx.files.add(&files, Unit::Line),
             files,
             delimiter,
             header,
-            columns: features.iter().map(Column::new).collect(),
+            max_rows: block_rows(columns.iter().map(|column| &column.ty)),
+            columns,
             file: 0,
+            ordinal: 0,
             open: None,
         }
     }
 
     /// The number of records, if the files are small and readable.
     pub(super) fn count(&self) -> Option<u64> {
-        paths::count_records(&*self.env, &self.files, |file| {
+        paths::count_records(&*self.storage, &self.files, |file| {
             let mut lines = CsvReader::new(SequentialFile::new(file), self.delimiter);
             let mut count = 0_u64;
             while lines.read().ok()? {
@@ -81,7 +93,7 @@ impl Csv {
     /// Opens the current file and reads its header.
     fn open_file(&self) -> Result<Open, DataError> {
         let path = &self.files[self.file];
-        let file = self.env.open(path);
+        let file = self.storage.open(path);
         let file =
             file.map_err(|e| DataError::new(format!("cannot be read: {e}")).in_file(path))?;
         let mut start = [0; 8];
@@ -127,7 +139,7 @@ impl Csv {
 
     /// Whether a line, or the file, ends before that byte.
     fn ends_line(&self, path: &Path, byte: u64) -> bool {
-        let Ok(file) = self.env.open(path) else {
+        let Ok(file) = self.storage.open(path) else {
             return false;
         };
         let mut last = [0];
@@ -150,6 +162,7 @@ impl Csv {
             let path = &self.files[self.file];
             if read.map_err(|e| malformed(e, path, open.lines.line()))? {
                 open.number += 1;
+                self.ordinal += 1;
                 return Ok(true);
             }
             self.open = None;
@@ -158,8 +171,8 @@ impl Csv {
         Ok(false)
     }
 
-    /// The features of the line that was read.
-    fn decode(&mut self) -> Result<Element, DataError> {
+    /// Appends the features of the line that was read to the cells of each column; gives where it is.
+    fn decode(&mut self, cells: &mut [Cells]) -> Result<Origin, DataError> {
         let path = self.files[self.file].clone();
         let open = self.open.as_mut().expect("a line was read from it");
         let (found, line) = (open.lines.fields().len(), open.lines.line());
@@ -194,10 +207,9 @@ impl Csv {
                 open.width = Some((found, line));
             }
         }
-        let mut read = std::collections::BTreeMap::new();
-        for (column, first) in self.columns.iter().zip(&open.first_fields) {
+        for ((column, first), cells) in self.columns.iter().zip(&open.first_fields).zip(cells) {
             let fields = |i: usize| first.map_or(&b""[..], |first| &open.lines.fields()[first + i]);
-            let tensor = column.read(&fields).map_err(|error| {
+            column.read(&fields, cells).map_err(|error| {
                 let error = error.in_file(&path).in_line(line);
                 let maybe_header = !self.header && open.width == Some((found, line));
                 match maybe_header && error.help.is_none() {
@@ -207,14 +219,12 @@ impl Csv {
                     false => error,
                 }
             })?;
-            read.insert(column.feature.name.clone(), tensor);
         }
-        Ok(Element {
-            values: read,
-            rows: None,
+        Ok(Origin {
             pass: 0,
-            location: Some(SourceLocation::line(&path, line)),
-            row_locations: Vec::new(),
+            ordinal: self.ordinal - 1,
+            at: line,
+            file: self.first_file.saturating_add(self.file as u32),
         })
     }
 }
@@ -238,19 +248,35 @@ fn malformed(error: FormatError, path: &Arc<Path>, line: u64) -> DataError {
 }
 
 impl Stage for Csv {
-    fn next(&mut self) -> Result<Option<Element>, Error> {
-        match self.read()? {
-            true => Ok(Some(self.decode()?)),
-            false => Ok(None),
+    fn next(&mut self, max: usize) -> Result<Option<Block>, Error> {
+        let max = max.min(self.max_rows);
+        let cells = self.columns.iter().map(|column| column.cells(max));
+        let mut cells: Vec<Cells> = cells.collect();
+        let mut origins = Origins::default();
+        while origins.len() < max && self.read()? {
+            origins.push(self.decode(&mut cells)?);
         }
+        let rows = origins.len();
+        if rows == 0 {
+            return Ok(None);
+        }
+        let columns = self.columns.iter().zip(cells);
+        let columns =
+            columns.map(|(column, cells)| (column.name.clone(), cells.stack(column, rows)));
+        Ok(Some(Block::records(columns.collect(), origins)))
     }
 
-    fn advance(&mut self) -> Result<bool, Error> {
-        Ok(self.read()?)
+    fn advance(&mut self, max: u64) -> Result<u64, Error> {
+        let mut advanced = 0;
+        while advanced < max && self.read()? {
+            advanced += 1;
+        }
+        Ok(advanced)
     }
 
     fn restart(&mut self) {
         self.file = 0;
+        self.ordinal = 0;
         self.open = None;
     }
 
@@ -258,20 +284,22 @@ impl Stage for Csv {
         self.restart();
     }
 
-    /// The file, the records read of it, the byte and the line after them, and the first line, which the others are compared with.
+    /// The file, the records read of it, the byte and the line after them, the first line, which the others are compared with, and the
+    /// records of the epoch.
     fn position(&self, at: &mut Position) {
-        let mut numbers = [self.file as u64, 0, 0, 0, 0];
+        let mut numbers = [self.file as u64, 0, 0, 0, 0, self.ordinal];
         if let Some(open) = &self.open {
             let first_line = open.width.map_or(0, |(_, line)| line);
             let (byte, line) = (open.lines.position(), open.lines.next_line());
-            numbers[1..].copy_from_slice(&[open.number, byte, line, first_line]);
+            numbers[1..5].copy_from_slice(&[open.number, byte, line, first_line]);
         }
         at.push(WORD, VERSION, &numbers);
     }
 
     fn seek(&mut self, at: &mut Records<'_>) -> Result<(), Error> {
-        let [file, number, byte, line, first_line] = at.pop(WORD, VERSION)?;
+        let [file, number, byte, line, first_line, ordinal] = at.pop(WORD, VERSION)?;
         self.file = paths::check_index(WORD, file, &self.files)?;
+        self.ordinal = ordinal;
         self.open = None;
         if number == 0 {
             return Ok(());
@@ -280,7 +308,7 @@ impl Stage for Csv {
             return Err(damaged(WORD, "has read records after the last file"));
         };
         let mut open = self.open_file()?;
-        let rest = paths::open_at(&*self.env, path, byte)?;
+        let rest = paths::open_at(&*self.storage, path, byte)?;
         if !self.ends_line(path, byte) {
             let message = format!("has no line that ends at byte {byte}, where the position is");
             return Err(paths::changed(DataError::new(message), path).into());
@@ -351,6 +379,7 @@ impl Column {
     fn new(feature: &Feature) -> Column {
         let ty = Type::of(&feature.ty).expect("the sizes of features are known");
         Column {
+            name: Arc::from(feature.name.as_str()),
             feature: feature.clone(),
             defaults: values::defaults(feature, &ty),
             ty,

@@ -1,19 +1,39 @@
-//! The input of a training: a pipeline with one element of lookahead.
+//! The input of a training: batches from a pipeline, each with the position after it, prepared ahead on a thread (`Dataset.prefetch`).
 //!
 //! In: a pipeline. Out: batches, each with the position after it and what is known of the next one: whether an epoch ends here, and
-//! whether the data does. Both depend on the data alone.
+//! whether the data does. Both depend on the data alone, and so do the batches and their order, however many are prepared ahead.
+
+mod prefetch;
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use crate::Error;
 use crate::data::{Element, Pipeline, Position};
 
-/// A pipeline, read one element ahead.
+use prefetch::Prefetch;
+
+/// The input of a training.
 #[derive(Debug)]
 pub struct Input {
-    pipeline: Pipeline,
-    ahead: Ahead,
+    reader: Reader,
+    /// Whether batches are prepared on a thread, from the first that is taken.
+    is_ahead: bool,
+    /// What the pipeline says of itself.
+    about: About,
     position: Position,
+    waited: Duration,
+}
+
+/// Where batches are made.
+#[derive(Debug)]
+enum Reader {
+    /// On the thread that takes them.
+    Here(Box<Lookahead>),
+    /// On a thread of their own.
+    Ahead(Prefetch),
+    /// On neither: a thread has panicked with the pipeline.
+    Lost(Error),
 }
 
 /// An element of an input, and where it is.
@@ -29,6 +49,139 @@ pub struct Batch {
     pub last: bool,
 }
 
+#[derive(Debug)]
+struct About {
+    name: String,
+    endless: bool,
+    records: Option<u64>,
+    batch: Option<u64>,
+    prefetch: Option<u64>,
+    files: Vec<PathBuf>,
+}
+
+impl Input {
+    /// The input from the pipeline's next element on, read by the thread that takes the batches.
+    pub fn new(pipeline: Pipeline) -> Input {
+        Input {
+            about: About {
+                name: pipeline.name.clone(),
+                endless: pipeline.endless,
+                records: pipeline.records,
+                batch: pipeline.batch,
+                prefetch: pipeline.prefetch,
+                files: pipeline.files(),
+            },
+            position: pipeline.position(),
+            reader: Reader::Here(Box::new(Lookahead::new(pipeline))),
+            is_ahead: false,
+            waited: Duration::ZERO,
+        }
+    }
+
+    /// The same batches, prepared ahead on a thread: as many as `prefetch` says, or as take little memory.
+    pub fn ahead(mut self) -> Input {
+        self.is_ahead = true;
+        self
+    }
+
+    /// The next batch; `None` at the end. Where the one after it cannot be read, the next call says so.
+    #[allow(clippy::should_implement_trait)] // it can fail
+    pub fn next(&mut self) -> Result<Option<Batch>, Error> {
+        self.start();
+        let batch = match &mut self.reader {
+            Reader::Here(lookahead) => {
+                let start = Instant::now();
+                let next = lookahead.next();
+                self.waited += start.elapsed();
+                next?
+            }
+            Reader::Ahead(prefetch) => prefetch.next(&mut self.waited)?,
+            Reader::Lost(error) => return Err(error.clone()),
+        };
+        if let Some(batch) = &batch {
+            self.position = batch.position.clone();
+        }
+        Ok(batch)
+    }
+
+    /// The element of the next batch, without taking it.
+    pub fn peek(&mut self) -> Result<Option<Element>, Error> {
+        match &mut self.reader {
+            Reader::Here(lookahead) => lookahead.peek(),
+            Reader::Ahead(prefetch) => prefetch.peek(&mut self.waited),
+            Reader::Lost(error) => Err(error.clone()),
+        }
+    }
+
+    /// Moves the pipeline to a thread.
+    fn start(&mut self) {
+        let lost = || Reader::Lost(prefetch::lost(&self.about.name));
+        match std::mem::replace(&mut self.reader, lost()) {
+            Reader::Here(lookahead) if self.is_ahead => {
+                self.reader = Reader::Ahead(Prefetch::start(lookahead, self.about.prefetch));
+            }
+            other => self.reader = other,
+        }
+    }
+
+    /// The time that was spent waiting for batches, or reading them: the training is bound by its reader where that is much.
+    pub fn waited(&self) -> Duration {
+        self.waited
+    }
+
+    /// The position after the last batch that was given; before the first, that of the beginning.
+    pub fn position(&self) -> &Position {
+        &self.position
+    }
+
+    /// Goes to a position, of this input or of another one over the same data; gives how many records were read again. After an
+    /// error it is at the beginning.
+    pub fn seek(&mut self, position: &Position) -> Result<u64, Error> {
+        let lost = Reader::Lost(prefetch::lost(&self.about.name));
+        let mut lookahead = match std::mem::replace(&mut self.reader, lost) {
+            Reader::Here(lookahead) => lookahead,
+            Reader::Ahead(prefetch) => prefetch.stop()?,
+            Reader::Lost(error) => return Err(error),
+        };
+        let sought = lookahead.seek(position);
+        self.position = lookahead.pipeline.position();
+        self.reader = Reader::Here(lookahead);
+        sought
+    }
+
+    /// The name of the data set.
+    pub fn name(&self) -> &str {
+        &self.about.name
+    }
+
+    /// Whether it repeats indefinitely.
+    pub fn endless(&self) -> bool {
+        self.about.endless
+    }
+
+    /// The cardinality of one epoch in records, where it is known before they are read.
+    pub fn records(&self) -> Option<u64> {
+        self.about.records
+    }
+
+    /// The batch size.
+    pub fn batch(&self) -> Option<u64> {
+        self.about.batch
+    }
+
+    /// The data files that it reads, in order.
+    pub fn files(&self) -> Vec<PathBuf> {
+        self.about.files.clone()
+    }
+}
+
+/// A pipeline, read one element ahead.
+#[derive(Debug)]
+struct Lookahead {
+    pipeline: Pipeline,
+    ahead: Ahead,
+}
+
 /// What comes after the last batch.
 #[derive(Debug)]
 enum Ahead {
@@ -38,19 +191,15 @@ enum Ahead {
     Failed(Error),
 }
 
-impl Input {
-    /// The input from the pipeline's next element on.
-    pub fn new(pipeline: Pipeline) -> Input {
-        Input {
-            position: pipeline.position(),
+impl Lookahead {
+    fn new(pipeline: Pipeline) -> Lookahead {
+        Lookahead {
             pipeline,
             ahead: Ahead::Unread,
         }
     }
 
-    /// The next batch; `None` at the end. Where the one after it cannot be read, the next call says so.
-    #[allow(clippy::should_implement_trait)] // it can fail
-    pub fn next(&mut self) -> Result<Option<Batch>, Error> {
+    fn next(&mut self) -> Result<Option<Batch>, Error> {
         if matches!(self.ahead, Ahead::Unread) {
             self.read_ahead();
         }
@@ -65,7 +214,7 @@ impl Input {
                 return Ok(None);
             }
         };
-        self.position = self.pipeline.position();
+        let position = self.pipeline.position();
         self.read_ahead();
         let passes = match &self.ahead {
             Ahead::Element(next) => next.pass,
@@ -74,19 +223,18 @@ impl Input {
         };
         Ok(Some(Batch {
             element,
-            position: self.position.clone(),
+            position,
             passes,
             last: matches!(self.ahead, Ahead::End),
         }))
     }
 
-    /// The element of the next batch, without taking it.
-    pub fn peek(&mut self) -> Result<Option<&Element>, Error> {
+    fn peek(&mut self) -> Result<Option<Element>, Error> {
         if matches!(self.ahead, Ahead::Unread) {
             self.read_ahead();
         }
         match &self.ahead {
-            Ahead::Element(element) => Ok(Some(element)),
+            Ahead::Element(element) => Ok(Some((**element).clone())),
             Ahead::Failed(error) => Err(error.clone()),
             Ahead::End | Ahead::Unread => Ok(None),
         }
@@ -101,42 +249,8 @@ impl Input {
         };
     }
 
-    /// The position after the last batch that was given; before the first, that of the beginning.
-    pub fn position(&self) -> &Position {
-        &self.position
-    }
-
-    /// Goes to a position, of this input or of another one over the same data; gives how many records were read again. After an
-    /// error it is at the beginning.
-    pub fn seek(&mut self, position: &Position) -> Result<u64, Error> {
+    fn seek(&mut self, position: &Position) -> Result<u64, Error> {
         self.ahead = Ahead::Unread;
-        let sought = self.pipeline.seek(position);
-        self.position = self.pipeline.position();
-        sought
-    }
-
-    /// The name of the data set.
-    pub fn name(&self) -> &str {
-        &self.pipeline.name
-    }
-
-    /// Whether it repeats indefinitely.
-    pub fn endless(&self) -> bool {
-        self.pipeline.endless
-    }
-
-    /// The cardinality of one epoch in records, where it is known before they are read.
-    pub fn records(&self) -> Option<u64> {
-        self.pipeline.records
-    }
-
-    /// The batch size.
-    pub fn batch(&self) -> Option<u64> {
-        self.pipeline.batch
-    }
-
-    /// The data files that it reads, in order.
-    pub fn files(&self) -> Vec<PathBuf> {
-        self.pipeline.files()
+        self.pipeline.seek(position)
     }
 }

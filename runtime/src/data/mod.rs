@@ -3,67 +3,82 @@
 //! In: a checked data set and the environment. Out: a stream of elements. It is deterministic: it depends on the spec, the seed and
 //! the files alone, never on threads, the clock or hash order, and its [`Position`] is a few integers: a pipeline that seeks there goes
 //! on with the same elements.
+//!
+//! Stages hand over blocks of consecutive records as columns. A stage asks the one before it for as many elements as it needs and no
+//! more, so that nothing is buffered between them and a position says all.
 
 mod batch;
+mod block;
 mod cache;
+mod column;
 mod csv;
 mod input;
 mod map;
+mod origins;
 mod paths;
+mod permute;
 mod position;
 mod repeat;
+mod rows;
 mod select;
 mod shuffle;
 mod split;
+mod split_by;
+mod store;
+pub mod tables;
 mod tfrecord;
+mod timed;
 mod values;
+mod window;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trainspec_compiler::PipelineOptions;
 use trainspec_compiler::ir::graph::Type;
-use trainspec_compiler::ir::{CountName, DType, Tensor};
-use trainspec_compiler::lower;
-use trainspec_compiler::typed::{self, DataSet, Remainder, Source, Spec, StageKind};
+use trainspec_compiler::ir::{CountName, DType};
+use trainspec_compiler::typed::{
+    self, ColumnOpKind, DataSet, Remainder, Source, Spec, StageKind, WordSource,
+};
 
-use crate::env::Env;
-use crate::program::{FeedDict, InputView};
-use crate::{DataError, Error, SourceLocation, memory};
+use crate::env::Storage;
+use crate::program::Engine;
+use crate::{DataError, Error, memory};
 
+pub use block::{Block, Element};
 pub use input::{Batch, Input};
+pub use origins::FileTable;
 pub use position::{Position, Records};
+pub(crate) use rows::{each_data, stack};
+pub(crate) use tables::SharedTables;
+pub use tables::Vocabulary;
+pub(crate) use tables::word_lines;
 
-/// A record, or a batch of them.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Element {
-    /// Its features; a feature `x` with a run-time count has it under `x#count`.
-    pub values: BTreeMap<String, Tensor>,
-    /// The number of records in a batch; `None` before `batch`.
-    pub rows: Option<usize>,
-    /// The epoch of its first record, counted from 0; a batch that crosses into the next epoch belongs to the one it began in.
-    pub pass: u64,
-    /// The location of its first record.
-    pub location: Option<SourceLocation>,
-    /// Of a batch the locations of all its records, where they are known.
-    pub row_locations: Vec<SourceLocation>,
-}
-
-impl FeedDict for Element {
-    fn feed(&self, name: &str) -> Option<InputView<'_>> {
-        self.values.feed(name)
-    }
-}
-
-/// One stage of an input pipeline: an iterator over the stage before it.
+/// One stage of an input pipeline: an iterator over the stage before it, by blocks.
 pub trait Stage: Send {
-    /// The next element; `None` at the end, and from then on.
-    fn next(&mut self) -> Result<Option<Element>, Error>;
+    /// The next elements: at least one, and at most `max`, which is not 0. `None` at the end, and from then on. It takes no more
+    /// elements of the stage before it than these need. After `batch` it is one batch.
+    fn next(&mut self, max: usize) -> Result<Option<Block>, Error>;
 
-    /// Skips the next element, where possible without computing it; false at the end.
-    fn advance(&mut self) -> Result<bool, Error> {
-        Ok(self.next()?.is_some())
+    /// Skips up to `max` elements, where possible without computing them; gives how many, 0 at the end.
+    fn advance(&mut self, max: u64) -> Result<u64, Error> {
+        let max = usize::try_from(max).unwrap_or(usize::MAX);
+        let skipped = self.next(max.min(block::MAX_BLOCK_ROWS))?;
+        Ok(skipped.map_or(0, |block| block.elements() as u64))
+    }
+
+    /// The number of elements of an epoch, where each can be read by its index. A source may have to look through its files first.
+    fn indexed(&mut self) -> Result<Option<u64>, Error> {
+        Ok(None)
+    }
+
+    /// The elements with those indices, in that order; called where [`Stage::indexed`] gives a number above each. It leaves the position
+    /// alone.
+    fn read(&mut self, indices: &[u64]) -> Result<Block, Error> {
+        unreachable!(
+            "{} elements that have no index are not asked for",
+            indices.len()
+        )
     }
 
     /// Begins the next epoch, with new random draws.
@@ -86,21 +101,41 @@ pub struct DataContext {
     /// The spec.
     pub spec: Arc<Spec>,
     /// Files and clock.
-    pub env: Arc<dyn Env>,
+    pub storage: Arc<dyn Storage>,
     /// The base of relative paths.
     pub folder: Arc<Path>,
     /// The seed of stages that are random and have none of their own, and of random operations in `map`.
     pub seed: i64,
     /// How the graphs of stages are compiled.
     pub pipeline: PipelineOptions,
+    /// What runs them.
+    pub engine: Engine,
+    /// The files of all sources, for the locations of records.
+    pub files: FileTable,
     /// The policy for a last batch that is not full, where the spec has none.
     pub remainder: Remainder,
+    /// Whether `training` is true in maps.
+    pub training: bool,
+    /// The tables that are made of the training data.
+    pub tables: SharedTables,
+}
+
+/// The time that was spent in each stage and those before it.
+pub(crate) struct Times(Vec<(String, timed::Stopwatch)>);
+
+impl Times {
+    /// The names of the stages with their times.
+    pub(crate) fn elapsed(&self) -> impl Iterator<Item = (String, std::time::Duration)> {
+        let watches = self.0.iter();
+        watches.map(|(name, watch)| (name.clone(), watch.elapsed()))
+    }
 }
 
 /// An open input pipeline.
 pub struct Pipeline {
     stage: Box<dyn Stage>,
     files: Vec<Arc<Path>>,
+    table: FileTable,
     /// Its name.
     pub name: String,
     /// Whether it repeats indefinitely.
@@ -111,31 +146,78 @@ pub struct Pipeline {
     pub records: Option<u64>,
     /// The batch size.
     pub batch: Option<u64>,
+    /// How many batches are prepared ahead, where the spec says.
+    pub prefetch: Option<u64>,
 }
 
 impl Pipeline {
     /// Opens a data set of the spec.
     pub fn open(cx: &DataContext, set: &DataSet) -> Result<Pipeline, Error> {
+        Pipeline::open_with(cx, set, &mut |_, stage| stage)
+    }
+
+    /// Opens a data set whose stages are measured; the time of each, with those before it, is read from its stopwatch.
+    pub(crate) fn open_timed(cx: &DataContext, set: &DataSet) -> Result<(Pipeline, Times), Error> {
+        let mut watches = Vec::new();
+        let pipeline = Pipeline::open_with(cx, set, &mut |name, stage| {
+            let (timed, watch) = timed::Timed::new(stage);
+            watches.push((name, watch));
+            Box::new(timed)
+        })?;
+        Ok((pipeline, Times(watches)))
+    }
+
+    /// Opens a data set; `wrap` is given each stage with its name, the source first.
+    fn open_with(
+        cx: &DataContext,
+        set: &DataSet,
+        wrap: &mut dyn FnMut(String, Box<dyn Stage>) -> Box<dyn Stage>,
+    ) -> Result<Pipeline, Error> {
+        let mut pipeline = Pipeline::of_source(cx, set)?;
+        let name = timed::source_name(&set.source);
+        pipeline = pipeline.wrapped(|stage| wrap(name, stage));
+        for stage in set.stages_in(cx.training) {
+            pipeline = pipeline.add(cx, stage)?;
+            let name = timed::stage_name(&stage.kind);
+            pipeline = pipeline.wrapped(|stage| wrap(name, stage));
+        }
+        Ok(pipeline)
+    }
+
+    /// The source of a data set, without its stages.
+    fn of_source(cx: &DataContext, set: &DataSet) -> Result<Pipeline, Error> {
         let (stage, files, records) = source(cx, set)?;
-        let mut pipeline = Pipeline {
+        Ok(Pipeline {
             stage,
             files,
+            table: cx.files.clone(),
             name: set.name.clone(),
             endless: set.is_endless(),
             repeats: false,
             records,
             batch: None,
-        };
-        for stage in &set.stages {
-            pipeline = pipeline.add(cx, stage)?;
+            prefetch: None,
+        })
+    }
+
+    /// This pipeline with one more stage.
+    fn wrapped(self, stage: impl FnOnce(Box<dyn Stage>) -> Box<dyn Stage>) -> Pipeline {
+        Pipeline {
+            stage: stage(self.stage),
+            ..self
         }
-        Ok(pipeline)
+    }
+
+    /// Computes up to `max` elements and drops them; false at the end.
+    fn advance_block(&mut self, max: usize) -> Result<bool, Error> {
+        Ok(self.stage.next(max)?.is_some())
     }
 
     /// The next element.
     #[allow(clippy::should_implement_trait)] // it can fail
     pub fn next(&mut self) -> Result<Option<Element>, Error> {
-        self.stage.next()
+        let block = self.stage.next(1)?;
+        Ok(block.map(|block| block.into_element(&self.table)))
     }
 
     /// Goes back to the first element.
@@ -191,16 +273,37 @@ impl Pipeline {
             } => Box::new(map::Map::new(cx, inner, name, program, *value)),
             StageKind::Filter { program, value } => {
                 self.records = None;
-                Box::new(map::Filter::new(cx, inner, program, *value))
+                Box::new(map::Filter::new(cx, inner, program, *value, stage.span))
+            }
+            StageKind::Column(op) => {
+                // A file of words is one of the data: it must not change either.
+                if let ColumnOpKind::Vocabulary(vocabulary) = &op.kind
+                    && let WordSource::File(file) = &vocabulary.words
+                {
+                    let path = tables::words_path(cx, file);
+                    if !self.files.contains(&path) {
+                        self.files.push(path);
+                    }
+                }
+                Box::new(column::Column::new(cx, inner, op)?)
             }
             StageKind::Drop { name } => Box::new(map::DropFeature::new(inner, name)),
             StageKind::Shuffle { buffer, seed } => {
-                let buffer = usize::try_from(*buffer).unwrap_or(usize::MAX);
-                Box::new(shuffle::Shuffle::new(
-                    inner,
-                    buffer,
-                    seed.unwrap_or(cx.seed),
-                ))
+                let seed = seed.unwrap_or(cx.seed);
+                match buffer {
+                    Some(buffer) => {
+                        let buffer = usize::try_from(*buffer).unwrap_or(usize::MAX);
+                        Box::new(shuffle::Shuffle::new(inner, buffer, seed))
+                    }
+                    None => Box::new(permute::Permute::new(inner, seed, stage.span)),
+                }
+            }
+            StageKind::Window { size, shift } => {
+                self.records = records.map(|n| match n.checked_sub(*size) {
+                    Some(rest) => rest / shift + 1,
+                    None => 0,
+                });
+                Box::new(window::Window::new(inner, *size, *shift))
             }
             StageKind::Epochs { count } => {
                 self.repeats = true;
@@ -222,6 +325,10 @@ impl Pipeline {
                 self.records = records.map(|n| n.saturating_sub(*index).div_ceil(*count));
                 Box::new(select::Shard::new(inner, *index, *count))
             }
+            StageKind::Split(settings) if settings.by.is_some() => {
+                self.records = None;
+                Box::new(split_by::SplitBy::new(inner, settings))
+            }
             StageKind::Split(settings) => {
                 let split = split::Split::new(inner, settings.clone(), records);
                 self.records = match records {
@@ -241,8 +348,11 @@ impl Pipeline {
                     stage.span,
                 ))
             }
-            // Preparing ahead changes no element.
-            StageKind::Prefetch { .. } => inner,
+            // The input of the training does that: it changes no element.
+            StageKind::Prefetch { count } => {
+                self.prefetch = Some(*count);
+                inner
+            }
         };
         Ok(self)
     }
@@ -315,14 +425,8 @@ fn is_count_of(name: &str, feature: &str) -> bool {
 }
 
 /// The `i`-th uniform integer below `n` of a Philox key, by multiply-shift.
-fn draw(key: trainspec_compiler::ir::philox::Key, i: u64, n: usize) -> usize {
+pub(crate) fn draw(key: trainspec_compiler::ir::philox::Key, i: u64, n: usize) -> usize {
     let words = key.block(i);
     let wide = u64::from(words[0]) | u64::from(words[1]) << 32;
     ((u128::from(wide) * n as u128) >> 64) as usize
-}
-
-/// The named dimensions that an element binds: `batch`.
-fn binding(element: &Element) -> lower::Binding {
-    let rows = element.rows.map(|n| ("batch".to_owned(), n as i64));
-    rows.into_iter().collect()
 }

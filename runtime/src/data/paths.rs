@@ -11,7 +11,7 @@ use trainspec_formats::glob;
 
 use crate::data::DataContext;
 use crate::data::position::damaged;
-use crate::env::{Env, ReadAt};
+use crate::env::{ReadAt, Storage};
 use crate::{DataError, Error};
 
 /// The files of a source, in the order in which they are read: as listed, and those of one pattern by name.
@@ -30,13 +30,13 @@ const MAX_COUNTED_BYTES: u64 = 16 << 20;
 /// The total number of records of files, each counted by `count`; `None` where they exceed [`MAX_COUNTED_BYTES`], or one cannot
 /// be read.
 pub(super) fn count_records(
-    env: &dyn Env,
+    storage: &dyn Storage,
     files: &[Arc<Path>],
     count: impl Fn(Box<dyn ReadAt>) -> Option<u64>,
 ) -> Option<u64> {
     let (mut bytes, mut records) = (0_u64, 0);
     for path in files {
-        let file = env.open(path).ok()?;
+        let file = storage.open(path).ok()?;
         bytes = bytes.checked_add(file.length().ok()?)?;
         if bytes > MAX_COUNTED_BYTES {
             return None;
@@ -49,10 +49,10 @@ pub(super) fn count_records(
 fn expand(cx: &DataContext, pattern: &str, span: Span) -> Result<Vec<PathBuf>, DataError> {
     let path = cx.folder.join(pattern);
     // A file whose name looks like a pattern is still a file.
-    if !glob::is_pattern(pattern) || cx.env.open(&path).is_ok() {
+    if !glob::is_pattern(pattern) || cx.storage.open(&path).is_ok() {
         return Ok(vec![path]);
     }
-    let matched = glob::expand(&cx.folder, pattern, |folder| cx.env.list_dir(folder))
+    let matched = glob::expand(&cx.folder, pattern, |folder| cx.storage.list(folder))
         .map_err(|e| DataError::new(e.to_string()).at(span))?;
     match matched.is_empty() {
         true => {
@@ -65,12 +65,12 @@ fn expand(cx: &DataContext, pattern: &str, span: Span) -> Result<Vec<PathBuf>, D
 
 /// Opens a file at a byte offset, which must be in it.
 pub(super) fn open_at(
-    env: &dyn Env,
+    storage: &dyn Storage,
     path: &Arc<Path>,
     offset: u64,
 ) -> Result<SequentialFile, DataError> {
     let failed = |e: io::Error| DataError::new(format!("cannot be read: {e}")).in_file(path);
-    let file = env.open(path).map_err(failed)?;
+    let file = storage.open(path).map_err(failed)?;
     let length = file.length().map_err(failed)?;
     match offset <= length {
         true => Ok(SequentialFile::at(file, offset)),

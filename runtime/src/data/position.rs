@@ -5,7 +5,7 @@
 //! numbers.
 //!
 //! ```
-//! use trainspec::data::Position;
+//! use trainspec::internals::data::Position;
 //!
 //! let text = "tfrecord/1 0 37 5120\nmap/1 37";
 //! let position: Position = text.parse().unwrap();

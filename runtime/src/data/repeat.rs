@@ -1,8 +1,9 @@
 //! `epochs` and `repeat`: N epochs in a row, or endless ones (`Dataset.repeat`).
 
 use crate::Error;
+use crate::data::block::Block;
 use crate::data::position::{damaged, flag};
-use crate::data::{Element, Position, Records, Stage};
+use crate::data::{Position, Records, Stage};
 
 /// The elements of `count` epochs, or of epochs without end.
 pub(super) struct Repeat {
@@ -61,13 +62,16 @@ impl Repeat {
 }
 
 impl Stage for Repeat {
-    fn next(&mut self) -> Result<Option<Element>, Error> {
+    fn next(&mut self, max: usize) -> Result<Option<Block>, Error> {
         while !self.ended {
-            if let Some(mut element) = self.inner.next()? {
+            if let Some(mut block) = self.inner.next(max)? {
                 self.any = true;
-                element.pass += self.first;
-                self.last = self.last.max(element.pass);
-                return Ok(Some(element));
+                block.origins.add_passes(self.first);
+                // Of a batch the epoch that it began in counts.
+                let passes = block.origins.passes();
+                let pass = passes.map(|(first, last)| if block.is_batch() { first } else { last });
+                self.last = self.last.max(pass.unwrap_or(0));
+                return Ok(Some(block));
             }
             self.done += 1;
             match self.has_next() {

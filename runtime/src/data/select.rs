@@ -1,9 +1,13 @@
 //! `take`, `skip` and `shard`: selection of elements by position (`Dataset.take`, `skip`, `shard`).
 
 use crate::Error;
-use crate::data::{Element, Position, Records, Stage};
+use crate::data::block::{Block, MAX_BLOCK_ROWS};
+use crate::data::{Position, Records, Stage};
 
 const VERSION: u32 = 1;
+
+/// The number of shards up to which the records of all are read.
+const MAX_DENSE_SHARDS: u64 = 8;
 
 /// The first `count` elements.
 pub(super) struct Take {
@@ -23,20 +27,33 @@ impl Take {
 }
 
 impl Stage for Take {
-    fn next(&mut self) -> Result<Option<Element>, Error> {
-        if self.taken >= self.count {
+    fn next(&mut self, max: usize) -> Result<Option<Block>, Error> {
+        let left = usize::try_from(self.count - self.taken).unwrap_or(usize::MAX);
+        if left == 0 {
             return Ok(None);
         }
-        self.taken += 1;
-        self.inner.next()
+        let block = self.inner.next(max.min(left))?;
+        self.taken += block.as_ref().map_or(0, |block| block.elements() as u64);
+        Ok(block)
     }
 
-    fn advance(&mut self) -> Result<bool, Error> {
-        if self.taken >= self.count {
-            return Ok(false);
+    fn advance(&mut self, max: u64) -> Result<u64, Error> {
+        let left = max.min(self.count - self.taken);
+        if left == 0 {
+            return Ok(0);
         }
-        self.taken += 1;
-        self.inner.advance()
+        let advanced = self.inner.advance(left)?;
+        self.taken += advanced;
+        Ok(advanced)
+    }
+
+    fn indexed(&mut self) -> Result<Option<u64>, Error> {
+        let records = self.inner.indexed()?;
+        Ok(records.map(|n| n.min(self.count)))
+    }
+
+    fn read(&mut self, indices: &[u64]) -> Result<Block, Error> {
+        self.inner.read(indices)
     }
 
     fn restart(&mut self) {
@@ -57,7 +74,7 @@ impl Stage for Take {
     fn seek(&mut self, at: &mut Records<'_>) -> Result<(), Error> {
         let [taken] = at.pop("take", VERSION)?;
         self.inner.seek(at)?;
-        self.taken = taken;
+        self.taken = taken.min(self.count);
         Ok(())
     }
 }
@@ -79,22 +96,35 @@ impl Skip {
     }
 
     fn skip(&mut self) -> Result<(), Error> {
-        while self.skipped < self.count && self.inner.advance()? {
-            self.skipped += 1;
+        while self.skipped < self.count {
+            match self.inner.advance(self.count - self.skipped)? {
+                0 => break,
+                n => self.skipped += n,
+            }
         }
         Ok(())
     }
 }
 
 impl Stage for Skip {
-    fn next(&mut self) -> Result<Option<Element>, Error> {
+    fn next(&mut self, max: usize) -> Result<Option<Block>, Error> {
         self.skip()?;
-        self.inner.next()
+        self.inner.next(max)
     }
 
-    fn advance(&mut self) -> Result<bool, Error> {
+    fn advance(&mut self, max: u64) -> Result<u64, Error> {
         self.skip()?;
-        self.inner.advance()
+        self.inner.advance(max)
+    }
+
+    fn indexed(&mut self) -> Result<Option<u64>, Error> {
+        let records = self.inner.indexed()?;
+        Ok(records.map(|n| n.saturating_sub(self.count)))
+    }
+
+    fn read(&mut self, indices: &[u64]) -> Result<Block, Error> {
+        let inner: Vec<u64> = indices.iter().map(|i| i + self.count).collect();
+        self.inner.read(&inner)
     }
 
     fn restart(&mut self) {
@@ -141,24 +171,51 @@ impl Shard {
 
     /// Advances to the next element of this shard; false at the end.
     fn reach(&mut self) -> Result<bool, Error> {
-        while self.next % self.count != self.index {
-            if !self.inner.advance()? {
-                return Ok(false);
+        loop {
+            // From `next` on to the next number that is `index` modulo `count`.
+            let missing = (self.index + self.count - self.next % self.count) % self.count;
+            if missing == 0 {
+                return Ok(true);
             }
-            self.next += 1;
+            match self.inner.advance(missing)? {
+                0 => return Ok(false),
+                n => self.next += n,
+            }
         }
-        Ok(true)
     }
 }
 
 impl Stage for Shard {
-    fn next(&mut self) -> Result<Option<Element>, Error> {
+    fn next(&mut self, max: usize) -> Result<Option<Block>, Error> {
         if !self.reach()? {
             return Ok(None);
         }
-        let element = self.inner.next()?;
-        self.next += u64::from(element.is_some());
-        Ok(element)
+        // Of a few shards all records are read, and those of the others dropped: that is faster than to skip them one by one.
+        let all = (max.min(MAX_BLOCK_ROWS) - 1) as u64 * self.count + 1;
+        let asked = if self.count <= MAX_DENSE_SHARDS {
+            all
+        } else {
+            1
+        };
+        let Some(block) = self.inner.next(asked.min(MAX_BLOCK_ROWS as u64) as usize)? else {
+            return Ok(None);
+        };
+        self.next += block.elements() as u64;
+        if block.elements() == 1 {
+            return Ok(Some(block));
+        }
+        let own: Vec<usize> = (0..block.rows()).step_by(self.count as usize).collect();
+        Ok(Some(block.gather(&own)))
+    }
+
+    fn indexed(&mut self) -> Result<Option<u64>, Error> {
+        let records = self.inner.indexed()?;
+        Ok(records.map(|n| n.saturating_sub(self.index).div_ceil(self.count)))
+    }
+
+    fn read(&mut self, indices: &[u64]) -> Result<Block, Error> {
+        let inner = indices.iter().map(|i| i * self.count + self.index);
+        self.inner.read(&inner.collect::<Vec<u64>>())
     }
 
     fn restart(&mut self) {

@@ -3,11 +3,15 @@
 //! Its position has no elements: the position of the stage before it at the beginning of the epoch, and how far the epoch is. To
 //! seek, the draws are simulated on the ordinals of the elements, and those whose ordinals are in the buffer are read again.
 
+use std::collections::VecDeque;
+
 use trainspec_compiler::ir::philox::Key;
 
 use crate::Error;
+use crate::data::block::{Block, MAX_BLOCK_ROWS};
 use crate::data::position::{CHANGED, damaged, flag};
-use crate::data::{Element, Position, Records, Stage, draw};
+use crate::data::store::Store;
+use crate::data::{Position, Records, Stage, draw};
 use crate::memory::Growth;
 
 /// Elements drawn uniformly from a buffer of `size`, which the stage before it refills.
@@ -19,7 +23,9 @@ pub(super) struct Shuffle {
     drawn: u64,
     /// How many elements of this epoch the buffer has had.
     pulled: u64,
-    buffer: Vec<Element>,
+    /// The slots of the elements in the buffer, in its order.
+    buffer: Vec<u32>,
+    store: Store,
     growth: Growth,
     ended: bool,
     /// The position of the stage before it at the beginning of this epoch; `None` before the first element.
@@ -39,9 +45,10 @@ impl Shuffle {
             drawn: 0,
             pulled: 0,
             buffer: Vec::new(),
+            store: Store::default(),
             growth: Growth::new(
                 "the buffer of `shuffle`",
-                0,
+                1,
                 "make the buffer smaller: `shuffle (buffer: 1_000);`",
             ),
             ended: false,
@@ -53,6 +60,7 @@ impl Shuffle {
         self.pass = pass;
         (self.drawn, self.pulled) = (0, 0);
         self.buffer.clear();
+        self.store = Store::default();
         self.growth.clear();
         self.ended = false;
         self.start = None;
@@ -84,50 +92,79 @@ impl Shuffle {
         let ordinals = self.simulate(self.pass, drawn, pulled);
         let mut in_buffer: Vec<(u64, usize)> = ordinals.iter().copied().zip(0..).collect();
         in_buffer.sort_unstable();
-        let mut in_buffer = in_buffer.into_iter().peekable();
-        let mut buffer: Vec<Option<Element>> = vec![None; ordinals.len()];
-        for ordinal in 0..pulled {
-            let there = match in_buffer.next_if(|(own, _)| *own == ordinal) {
-                Some((_, index)) => {
-                    buffer[index] = self.inner.next()?;
-                    buffer[index].is_some()
+        self.buffer = vec![0; ordinals.len()];
+        let (mut at, mut found) = (0, 0);
+        while at < pulled {
+            // The elements up to the next one of the buffer are skipped, those of the buffer that follow one another are read.
+            let next = in_buffer.get(found).map_or(pulled, |(ordinal, _)| *ordinal);
+            let advanced = if next > at {
+                self.inner.advance(next - at)?
+            } else {
+                let rest = in_buffer[found..].iter().enumerate();
+                let run = rest.take_while(|(i, (ordinal, _))| *ordinal == at + *i as u64);
+                match self.inner.next(run.count())? {
+                    Some(block) => {
+                        let slots = self.store.put(block, &mut self.growth)?;
+                        for (slot, (_, index)) in slots.iter().zip(&in_buffer[found..]) {
+                            self.buffer[*index] = *slot;
+                        }
+                        found += slots.len();
+                        slots.len() as u64
+                    }
+                    None => 0,
                 }
-                None => self.inner.advance()?,
             };
-            if !there {
-                let fact = format!("is after {pulled} elements, and there are {ordinal}");
+            if advanced == 0 {
+                let fact = format!("is after {pulled} elements, and there are {at}");
                 return Err(damaged(WORD, fact).help(CHANGED));
             }
+            at += advanced;
         }
-        self.buffer = buffer.into_iter().flatten().collect();
         (self.drawn, self.pulled) = (drawn, pulled);
         Ok(())
     }
 }
 
 impl Stage for Shuffle {
-    fn next(&mut self) -> Result<Option<Element>, Error> {
+    fn next(&mut self, max: usize) -> Result<Option<Block>, Error> {
         if self.start.is_none() {
             self.start = Some(self.inner_position());
         }
-        while !self.ended && self.buffer.len() < self.size {
-            match self.inner.next()? {
-                Some(element) => {
-                    self.growth.add(&element)?;
-                    self.buffer.push(element);
-                    self.pulled += 1;
+        // Before each draw the buffer is filled, so `draws` of them need as many elements but one beside a full buffer.
+        let mut draws = max.min(MAX_BLOCK_ROWS);
+        let mut waiting = VecDeque::new();
+        loop {
+            if self.store.holds_batches() {
+                draws = 1;
+            }
+            let needed = (self.size - self.buffer.len()).saturating_add(draws - 1);
+            if self.ended || waiting.len() >= needed {
+                break;
+            }
+            match self
+                .inner
+                .next((needed - waiting.len()).min(MAX_BLOCK_ROWS))?
+            {
+                Some(block) => {
+                    self.pulled += block.elements() as u64;
+                    waiting.extend(self.store.put(block, &mut self.growth)?);
                 }
                 None => self.ended = true,
             }
         }
-        if self.buffer.is_empty() {
-            return Ok(None);
+        let key = self.key.fold(self.pass);
+        let mut slots = Vec::with_capacity(draws);
+        while slots.len() < draws {
+            let room = self.size - self.buffer.len();
+            self.buffer.extend(waiting.drain(..room.min(waiting.len())));
+            if self.buffer.is_empty() {
+                break;
+            }
+            let index = draw(key, self.drawn, self.buffer.len());
+            self.drawn += 1;
+            slots.push(self.buffer.swap_remove(index));
         }
-        let index = draw(self.key.fold(self.pass), self.drawn, self.buffer.len());
-        self.drawn += 1;
-        let element = self.buffer.swap_remove(index);
-        self.growth.remove(&element);
-        Ok(Some(element))
+        Ok((!slots.is_empty()).then(|| self.store.take(&slots, &mut self.growth)))
     }
 
     fn restart(&mut self) {
@@ -174,7 +211,7 @@ impl Stage for Shuffle {
         self.refill(drawn, pulled)?;
         at.reread += pulled;
         // The end was seen, so the stage before it is past it.
-        if ended && self.inner.next()?.is_some() {
+        if ended && self.inner.advance(1)? > 0 {
             let fact = format!("ends after {pulled} elements, and there are more");
             return Err(damaged(WORD, fact).help(CHANGED));
         }

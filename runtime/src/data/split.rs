@@ -3,8 +3,9 @@
 use trainspec_compiler::ir::philox::Key;
 use trainspec_compiler::typed::{self, Holdout, Part};
 
+use crate::data::block::{Block, MAX_BLOCK_ROWS};
 use crate::data::position::{CHANGED, damaged, flag};
-use crate::data::{Element, Position, Records, Stage, draw};
+use crate::data::{Position, Records, Stage, draw};
 use crate::{DataError, Error};
 
 /// The records of one side of the split, in the order of the stage before it.
@@ -19,6 +20,8 @@ pub(super) struct Split {
     records: Option<u64>,
     /// Whether the record at each position is held out.
     held: Option<Vec<bool>>,
+    /// The indices of the records of this side, where they are read by them.
+    own: Option<Vec<u64>>,
     /// The index of the next record of the stage before it.
     next: usize,
 }
@@ -39,6 +42,7 @@ impl Split {
             keeps_holdout,
             records,
             held: None,
+            own: None,
             next: 0,
         }
     }
@@ -70,8 +74,11 @@ impl Split {
         let records = match self.records {
             Some(n) => n,
             None => {
-                while self.inner.advance()? {
-                    counted += 1;
+                loop {
+                    match self.inner.advance(u64::MAX)? {
+                        0 => break,
+                        n => counted += n,
+                    }
                 }
                 self.inner.rewind();
                 counted
@@ -96,34 +103,100 @@ impl Split {
     fn reach(&mut self) -> Result<bool, Error> {
         self.choose()?;
         let held = self.held.as_ref().expect("it was drawn");
-        while let Some(holds) = held.get(self.next) {
-            if *holds == self.keeps_holdout {
+        loop {
+            let rest = held.get(self.next..).unwrap_or(&[]);
+            let Some(others) = rest.iter().position(|h| *h == self.keeps_holdout) else {
+                return Ok(false);
+            };
+            if others == 0 {
                 return Ok(true);
             }
-            if !self.inner.advance()? {
-                break;
+            match self.inner.advance(others as u64)? {
+                0 => return Ok(false),
+                n => self.next += n as usize,
             }
-            self.next += 1;
         }
-        Ok(false)
+    }
+
+    /// How many records from the next one on are read for up to `max` of this side: where few are of the other side they are read
+    /// and dropped, which is faster than to skip them one by one.
+    fn span(&self, max: usize) -> usize {
+        let held = self.held.as_ref().expect("it was drawn");
+        let (mut own, mut span) = (0, 0);
+        for (i, holds) in held[self.next..].iter().take(MAX_BLOCK_ROWS).enumerate() {
+            if *holds == self.keeps_holdout {
+                own += 1;
+                if own * MIN_DENSITY > i {
+                    span = i + 1;
+                }
+                if own == max {
+                    break;
+                }
+            }
+        }
+        span
     }
 }
 
+/// One record in so many must be of the side that is kept, for all to be read.
+const MIN_DENSITY: usize = 4;
+
 impl Stage for Split {
-    fn next(&mut self) -> Result<Option<Element>, Error> {
+    fn next(&mut self, max: usize) -> Result<Option<Block>, Error> {
         if !self.reach()? {
             return Ok(None);
         }
-        self.next += 1;
-        self.inner.next()
+        let Some(block) = self.inner.next(self.span(max))? else {
+            return Ok(None);
+        };
+        let held = self.held.as_ref().expect("it was drawn");
+        let range = self.next..self.next + block.elements();
+        let side = &held[range];
+        let own: Vec<usize> = (0..side.len())
+            .filter(|i| side[*i] == self.keeps_holdout)
+            .collect();
+        self.next += side.len();
+        Ok(Some(match own.len() == side.len() {
+            true => block,
+            false => block.gather(&own),
+        }))
     }
 
-    fn advance(&mut self) -> Result<bool, Error> {
-        if !self.reach()? {
-            return Ok(false);
+    fn advance(&mut self, max: u64) -> Result<u64, Error> {
+        if max == 0 || !self.reach()? {
+            return Ok(0);
         }
-        self.next += 1;
-        self.inner.advance()
+        let held = self.held.as_ref().expect("it was drawn");
+        let rest = held[self.next..].iter();
+        let run = rest.take_while(|h| **h == self.keeps_holdout);
+        let advanced = self.inner.advance(max.min(run.count() as u64))?;
+        self.next += advanced as usize;
+        Ok(advanced)
+    }
+
+    fn indexed(&mut self) -> Result<Option<u64>, Error> {
+        let Some(records) = self.inner.indexed()? else {
+            return Ok(None);
+        };
+        if self.records.is_none() {
+            self.records = Some(records);
+        }
+        self.choose()?;
+        if self.own.is_none() {
+            let held = self.held.as_ref().expect("it was drawn");
+            let own = (0..held.len() as u64).filter(|i| held[*i as usize] == self.keeps_holdout);
+            self.own = Some(own.collect());
+        }
+        Ok(self.own.as_ref().map(|own| own.len() as u64))
+    }
+
+    fn read(&mut self, indices: &[u64]) -> Result<Block, Error> {
+        let own = self
+            .own
+            .as_ref()
+            .expect("it was asked whether it is indexed");
+        let inner: Vec<u64> = indices.iter().map(|i| own[*i as usize]).collect();
+        self.inner.read(&inner)
     }
 
     fn restart(&mut self) {

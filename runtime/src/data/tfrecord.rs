@@ -3,7 +3,8 @@
 //! A feature is found by its key. Floats come from a `FloatList`, integers and bools from an `Int64List`, strings from a `BytesList`;
 //! `u8` also from the bytes of one string. A feature of varying length has as many elements as the record has.
 
-use std::collections::BTreeMap;
+mod columnar;
+
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,27 +16,44 @@ use trainspec_formats::FormatError;
 use trainspec_formats::examples::{self, Example};
 use trainspec_formats::files::SequentialFile;
 use trainspec_formats::proto::feature::Kind;
-use trainspec_formats::records::{Compression, ExpectedCompression, ReaderOptions, RecordReader};
+use trainspec_formats::records::{
+    Compression, ExpectedCompression, IndexedRecords, ReaderOptions, RecordIndex, RecordReader,
+};
 
+use crate::data::block::{Block, block_rows};
+use crate::data::origins::{Origin, Origins, Unit};
 use crate::data::position::damaged;
+use crate::data::rows;
 use crate::data::values::{Value, bounded, defaults, tensor};
-use crate::data::{DataContext, Element, Position, Records, Stage, count_names, paths};
-use crate::env::Env;
-use crate::{self as runtime, DataError, Error, SourceLocation};
+use crate::data::{DataContext, Position, Records, Stage, count_names, paths};
+use crate::env::Storage;
+use crate::{DataError, Error};
+
+use columnar::ColumnParser;
 
 /// The records of TFRecord files.
 pub(super) struct TfRecord {
-    env: Arc<dyn Env>,
+    storage: Arc<dyn Storage>,
     files: Vec<Arc<Path>>,
+    /// The index of the first of them in the file table.
+    first_file: u32,
     options: ReaderOptions,
     columns: Vec<Column>,
+    /// The most records of a block.
+    max_rows: usize,
+    /// Decodes records straight into columns; `None` where the features need a closer look.
+    parser: Option<ColumnParser>,
     /// Whether a record had the feature of each column so far.
     found: Vec<bool>,
     /// Whether this epoch was begun in its middle, so that nothing is known of the records before.
     resumed: bool,
     /// The index of the current file.
     file: usize,
+    /// The records read in this epoch.
+    ordinal: u64,
     open: Option<Open>,
+    /// Each file with an index of its records, and how many records are before it, where they are read by their indices.
+    indices: Vec<(u64, IndexedRecords)>,
 }
 
 /// The current file, and the number of records read from it.
@@ -45,7 +63,7 @@ struct Open {
 }
 
 const WORD: &str = "tfrecord";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 impl TfRecord {
     pub(super) fn new(
@@ -60,24 +78,30 @@ impl TfRecord {
             typed::Compression::Gzip => ExpectedCompression::Is(Compression::Gzip),
             typed::Compression::Zlib => ExpectedCompression::Is(Compression::Zlib),
         };
+        let columns: Vec<Column> = features.iter().map(Column::new).collect();
         TfRecord {
-            env: cx.env.clone(),
+            storage: cx.storage.clone(),
+            first_file: cx.files.add(&files, Unit::Record),
             files,
             options: ReaderOptions {
                 compression,
                 ..ReaderOptions::default()
             },
-            columns: features.iter().map(Column::new).collect(),
+            max_rows: block_rows(columns.iter().map(|column| &column.ty)),
+            parser: ColumnParser::new(&columns),
+            columns,
             found: vec![false; features.len()],
             resumed: false,
             file: 0,
+            ordinal: 0,
             open: None,
+            indices: Vec::new(),
         }
     }
 
     /// The number of records; `None` where the files are too large to be counted, or damaged.
     pub(super) fn count(&self) -> Option<u64> {
-        paths::count_records(&*self.env, &self.files, |file| {
+        paths::count_records(&*self.storage, &self.files, |file| {
             let mut reader = RecordReader::new(SequentialFile::new(file), &self.options).ok()?;
             let mut count = 0;
             while reader.next().ok()?.is_some() {
@@ -89,7 +113,7 @@ impl TfRecord {
 
     fn open_file(&self, path: &Arc<Path>) -> Result<RecordReader<SequentialFile>, DataError> {
         let failed = |e: io::Error| DataError::new(format!("cannot be read: {e}")).in_file(path);
-        let file = self.env.open(path).map_err(failed)?;
+        let file = self.storage.open(path).map_err(failed)?;
         let mut start = [0; 12];
         let has_start = file.read_exact_at(0, &mut start).is_ok();
         let is_text = |b: &u8| b.is_ascii_graphic() || b.is_ascii_whitespace();
@@ -107,41 +131,246 @@ impl TfRecord {
             return Ok(());
         }
         let missing = self.columns.iter().zip(&self.found);
-        match missing.into_iter().find(|(c, found)| c.counted && !**found) {
-            Some((column, _)) => {
-                let key = &column.feature.key;
-                let error = DataError::new(format!("no record has a feature `{key}`"));
-                let path = self
-                    .files
-                    .first()
-                    .map_or_else(String::new, |p| p.display().to_string());
-                let help = format!("`trainspec inspect {path}` lists the features");
-                Err(error.at(column.feature.span).help(help))
+        let missing = missing.filter(|(c, found)| c.counted && !**found);
+        for (column, _) in missing {
+            // Records may have it as an empty list, which is looked for before it is called missing.
+            if self.has_feature(column)? {
+                continue;
             }
-            None => Ok(()),
+            let key = &column.feature.key;
+            let error = DataError::new(format!("no record has a feature `{key}`"));
+            let path = self
+                .files
+                .first()
+                .map_or_else(String::new, |p| p.display().to_string());
+            let help = format!("`trainspec inspect {path}` lists the features");
+            return Err(error.at(column.feature.span).help(help));
         }
+        Ok(())
+    }
+
+    /// Whether a record has the feature of a column.
+    fn has_feature(&self, column: &Column) -> Result<bool, DataError> {
+        for path in &self.files {
+            let mut reader = self.open_file(path)?;
+            while let Some(record) = reader.next().map_err(|e| corrupt(e, path))? {
+                let example = examples::decode(record).ok();
+                if example.is_some_and(|example| column.kind(&example).is_some()) {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
     }
 
     /// Calls `work` with the next record, its file and its number there, from 1; `None` after the last file.
-    fn read<R>(
+    fn read_next<R>(
         &mut self,
-        work: impl FnOnce(&[Column], &[u8], &Arc<Path>, u64) -> Result<R, DataError>,
+        work: impl FnOnce(&[u8], Record<'_>) -> Result<R, DataError>,
     ) -> Result<Option<R>, DataError> {
-        while let Some(path) = self.files.get(self.file).cloned() {
+        while let Some(path) = self.files.get(self.file) {
             if self.open.is_none() {
-                let reader = self.open_file(&path)?;
+                let reader = self.open_file(path)?;
                 self.open = Some(Open { reader, number: 0 });
             }
             let open = self.open.as_mut().expect("it was just opened");
-            if let Some(record) = open.reader.next().map_err(|e| corrupt(e, &path))? {
+            if let Some(record) = open.reader.next().map_err(|e| corrupt(e, path))? {
                 open.number += 1;
-                return work(&self.columns, record, &path, open.number).map(Some);
+                let place = Record {
+                    columns: &self.columns,
+                    parser: self.parser.as_mut(),
+                    path,
+                    number: open.number,
+                    origin: Origin {
+                        pass: 0,
+                        ordinal: self.ordinal,
+                        at: open.number,
+                        file: self.first_file.saturating_add(self.file as u32),
+                    },
+                };
+                self.ordinal += 1;
+                return work(record, place).map(Some);
             }
             self.open = None;
             self.file += 1;
         }
         Ok(None)
     }
+
+    /// The file, the records read of it, the byte after them, after decompression, and the records of the epoch.
+    fn numbers(&self) -> [u64; 4] {
+        let open = self.open.as_ref();
+        let (number, byte) = open.map_or((0, 0), |open| (open.number, open.reader.position()));
+        [self.file as u64, number, byte, self.ordinal]
+    }
+
+    /// Goes to where [`TfRecord::numbers`] were taken; gives how many records of a compressed file were read again.
+    fn go_to(&mut self, [file, number, byte, ordinal]: [u64; 4]) -> Result<u64, Error> {
+        self.file = paths::check_index(WORD, file, &self.files)?;
+        self.ordinal = ordinal;
+        self.open = None;
+        if number == 0 {
+            return Ok(0);
+        }
+        let Some(path) = self.files.get(self.file) else {
+            return Err(damaged(WORD, "has read records after the last file"));
+        };
+        let mut reader = self.open_file(path)?;
+        let mut reread = 0;
+        if reader.compression() == Compression::None {
+            let rest = paths::open_at(&*self.storage, path, byte)?;
+            let resumed = RecordReader::resume(rest, byte, number, &self.options);
+            reader = resumed.map_err(|e| corrupt(e, path))?;
+        } else {
+            reread = skip(&mut reader, number, path)?;
+            if reader.position() != byte {
+                let found = reader.position();
+                let message = format!(
+                    "record {number} ends at byte {found}, and the position is after {byte}"
+                );
+                return Err(paths::changed(DataError::new(message), path).into());
+            }
+        }
+        self.open = Some(Open { reader, number });
+        Ok(reread)
+    }
+
+    /// Up to `max` records, decoded straight into columns; `None` where one of them needs a closer look.
+    fn parse(&mut self, max: usize) -> Result<Option<Block>, DataError> {
+        let mut origins = Origins::default();
+        while origins.len() < max {
+            let read = self.read_next(|record, at| {
+                let parser = at.parser.expect("a parser was made");
+                Ok((parser.push(record, at.columns), at.origin))
+            })?;
+            match read {
+                Some((true, origin)) => origins.push(origin),
+                Some((false, _)) => return Ok(None),
+                None => break,
+            }
+        }
+        let parser = self.parser.as_mut().expect("a parser was made");
+        Ok(parser.finish(&self.columns, origins, &mut self.found))
+    }
+
+    /// Up to `max` records, decoded one by one.
+    fn decode(&mut self, max: usize) -> Result<Block, DataError> {
+        let mut rows = Rows::default();
+        let mut found = std::mem::take(&mut self.found);
+        while rows.origins.len() < max {
+            let read =
+                self.read_next(|record, at| Ok((decode(record, &at, &mut found)?, at.origin)));
+            match read {
+                Ok(Some((values, origin))) => rows.push(values, origin, max),
+                Ok(None) => break,
+                Err(error) => {
+                    self.found = found;
+                    return Err(error);
+                }
+            }
+        }
+        self.found = found;
+        Ok(rows.into_block())
+    }
+
+    /// Calls `work` with the record of each index.
+    fn read_at(
+        &mut self,
+        indices: &[u64],
+        mut work: impl FnMut(&[u8], Record<'_>) -> Result<bool, DataError>,
+    ) -> Result<bool, DataError> {
+        let mut buffer = Vec::new();
+        for index in indices {
+            let file = self.indices.partition_point(|(first, _)| first <= index) - 1;
+            let (first, records) = &self.indices[file];
+            let (path, number) = (&self.files[file], index - first + 1);
+            let record = records.read((index - first) as usize, &mut buffer);
+            let record = record.map_err(|e| corrupt(e, path))?;
+            let at = Record {
+                columns: &self.columns,
+                parser: self.parser.as_mut(),
+                path,
+                number,
+                origin: Origin {
+                    pass: 0,
+                    ordinal: *index,
+                    at: number,
+                    file: self.first_file.saturating_add(file as u32),
+                },
+            };
+            if !work(record, at)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The records of indices, decoded straight into columns; `None` where one of them needs a closer look.
+    fn parse_at(&mut self, indices: &[u64]) -> Result<Option<Block>, DataError> {
+        let mut origins = Origins::default();
+        let parsed = self.read_at(indices, |record, at| {
+            origins.push(at.origin);
+            let parser = at.parser.expect("a parser was made");
+            Ok(parser.push(record, at.columns))
+        })?;
+        if !parsed {
+            return Ok(None);
+        }
+        let parser = self.parser.as_mut().expect("a parser was made");
+        Ok(parser.finish(&self.columns, origins, &mut self.found))
+    }
+
+    /// The records of indices, decoded one by one.
+    fn decode_at(&mut self, indices: &[u64]) -> Result<Block, DataError> {
+        let mut rows = Rows::default();
+        let mut found = vec![false; self.columns.len()];
+        self.read_at(indices, |record, at| {
+            let values = decode(record, &at, &mut found)?;
+            rows.push(values, at.origin, indices.len());
+            Ok(true)
+        })?;
+        Ok(rows.into_block())
+    }
+}
+
+/// Records as columns that grow.
+#[derive(Default)]
+struct Rows {
+    columns: Vec<(Arc<str>, rows::Column)>,
+    origins: Origins,
+}
+
+impl Rows {
+    /// Appends a record; memory for `capacity` of them is reserved.
+    fn push(&mut self, values: Vec<(Arc<str>, Tensor)>, origin: Origin, capacity: usize) {
+        self.origins.push(origin);
+        let one = |value: &Tensor| value.clone().reshape(&[&[1], value.shape()].concat());
+        if self.columns.is_empty() {
+            let column = |(name, value): &(Arc<str>, Tensor)| {
+                (name.clone(), rows::Column::like(&one(value), capacity))
+            };
+            self.columns = values.iter().map(column).collect();
+        }
+        for ((_, column), (_, value)) in self.columns.iter_mut().zip(values) {
+            column.extend(&one(&value), 0..1);
+        }
+    }
+
+    fn into_block(self) -> Block {
+        let columns = self.columns.into_iter();
+        let columns = columns.map(|(name, column)| (name, column.into_tensor()));
+        Block::records(columns.collect(), self.origins)
+    }
+}
+
+/// A record that was read.
+struct Record<'a> {
+    columns: &'a [Column],
+    parser: Option<&'a mut ColumnParser>,
+    path: &'a Arc<Path>,
+    /// Its number in the file, from 1.
+    number: u64,
+    origin: Origin,
 }
 
 /// Skips the first `number` records of a file; gives how many they are.
@@ -170,60 +399,97 @@ fn corrupt(error: FormatError, path: &Arc<Path>) -> DataError {
 
 /// The features of a record.
 fn decode(
-    columns: &[Column],
     record: &[u8],
-    path: &Arc<Path>,
-    number: u64,
+    at: &Record<'_>,
     found: &mut [bool],
-) -> Result<Element, DataError> {
-    let here = |error: DataError| error.in_file(path).in_record(number);
+) -> Result<Vec<(Arc<str>, Tensor)>, DataError> {
+    let here = |error: DataError| error.in_file(at.path).in_record(at.number);
     let example =
         examples::decode(record).map_err(|e| here(DataError::new(e.cause.to_string())))?;
-    let mut values = BTreeMap::new();
-    for (column, found) in columns.iter().zip(found) {
+    let mut values = Vec::new();
+    for (column, found) in at.columns.iter().zip(found) {
         let (tensor, count) = column.read(&example).map_err(here)?;
         *found |= column.kind(&example).is_some();
-        let name = &column.feature.name;
-        if column.counted {
-            let count_name = count_names(name, 1).swap_remove(0);
-            values.insert(count_name, Tensor::scalar(count as i64));
+        if let Some(name) = &column.count_name {
+            values.push((name.clone(), Tensor::scalar(count as i64)));
         }
-        values.insert(name.clone(), tensor);
+        values.push((column.name.clone(), tensor));
     }
-    Ok(Element {
-        values,
-        rows: None,
-        pass: 0,
-        location: Some(SourceLocation {
-            path: path.clone(),
-            position: runtime::Position::Record(number),
-        }),
-        row_locations: Vec::new(),
-    })
+    Ok(values)
 }
 
 impl Stage for TfRecord {
-    fn next(&mut self) -> Result<Option<Element>, Error> {
-        let mut found = std::mem::take(&mut self.found);
-        let element = self.read(|columns, record, path, number| {
-            decode(columns, record, path, number, &mut found)
-        });
-        self.found = found;
-        match element? {
-            Some(element) => Ok(Some(element)),
-            None => {
-                self.reject_missing_features()?;
-                Ok(None)
+    fn next(&mut self, max: usize) -> Result<Option<Block>, Error> {
+        let max = max.min(self.max_rows);
+        let start = self.numbers();
+        let mut block = None;
+        if self.parser.is_some() {
+            block = self.parse(max)?;
+            if block.is_none() {
+                // A record is of another kind than those before, or wrong: those from here on are decoded one by one.
+                self.parser = None;
+                self.go_to(start)?;
             }
         }
+        let block = match block {
+            Some(block) => block,
+            None => self.decode(max)?,
+        };
+        if block.rows() == 0 {
+            self.reject_missing_features()?;
+            return Ok(None);
+        }
+        Ok(Some(block))
     }
 
-    fn advance(&mut self) -> Result<bool, Error> {
-        Ok(self.read(|_, _, _, _| Ok(()))?.is_some())
+    fn advance(&mut self, max: u64) -> Result<u64, Error> {
+        let mut advanced = 0;
+        while advanced < max && self.read_next(|_, _| Ok(()))?.is_some() {
+            advanced += 1;
+        }
+        Ok(advanced)
+    }
+
+    fn indexed(&mut self) -> Result<Option<u64>, Error> {
+        if self.indices.is_empty() {
+            for path in &self.files {
+                // A compressed file has no index.
+                if self.open_file(path)?.compression() != Compression::None {
+                    self.indices.clear();
+                    return Ok(None);
+                }
+                let failed =
+                    |e: io::Error| DataError::new(format!("cannot be read: {e}")).in_file(path);
+                let file = self.storage.open(path).map_err(failed)?;
+                let index = RecordIndex::from_headers(&*file).map_err(|e| corrupt(e, path))?;
+                let records = IndexedRecords::new(file, index);
+                let first = self
+                    .indices
+                    .last()
+                    .map_or(0, |(first, all)| first + all.index.len() as u64);
+                self.indices.push((first, records));
+            }
+        }
+        let last = self.indices.last();
+        Ok(Some(last.map_or(0, |(first, records)| {
+            first + records.index.len() as u64
+        })))
+    }
+
+    fn read(&mut self, indices: &[u64]) -> Result<Block, Error> {
+        let indices = &indices[..indices.len().min(self.max_rows)];
+        if self.parser.is_some()
+            && let Some(block) = self.parse_at(indices)?
+        {
+            return Ok(block);
+        }
+        self.parser = None;
+        Ok(self.decode_at(indices)?)
     }
 
     fn restart(&mut self) {
         self.file = 0;
+        self.ordinal = 0;
         self.open = None;
         self.resumed = false;
     }
@@ -232,40 +498,15 @@ impl Stage for TfRecord {
         self.restart();
     }
 
-    /// The file, the records read of it, and the byte after them, after decompression.
     fn position(&self, at: &mut Position) {
-        let open = self.open.as_ref();
-        let (number, byte) = open.map_or((0, 0), |open| (open.number, open.reader.position()));
-        at.push(WORD, VERSION, &[self.file as u64, number, byte]);
+        at.push(WORD, VERSION, &self.numbers());
     }
 
     /// A compressed file is read again up to the position.
     fn seek(&mut self, at: &mut Records<'_>) -> Result<(), Error> {
-        let [file, number, byte] = at.pop(WORD, VERSION)?;
-        self.file = paths::check_index(WORD, file, &self.files)?;
-        (self.open, self.resumed) = (None, true);
-        if number == 0 {
-            return Ok(());
-        }
-        let Some(path) = self.files.get(self.file) else {
-            return Err(damaged(WORD, "has read records after the last file"));
-        };
-        let mut reader = self.open_file(path)?;
-        if reader.compression() == Compression::None {
-            let rest = paths::open_at(&*self.env, path, byte)?;
-            let resumed = RecordReader::resume(rest, byte, number, &self.options);
-            reader = resumed.map_err(|e| corrupt(e, path))?;
-        } else {
-            at.reread += skip(&mut reader, number, path)?;
-            if reader.position() != byte {
-                let found = reader.position();
-                let message = format!(
-                    "record {number} ends at byte {found}, and the position is after {byte}"
-                );
-                return Err(paths::changed(DataError::new(message), path).into());
-            }
-        }
-        self.open = Some(Open { reader, number });
+        let numbers = at.pop(WORD, VERSION)?;
+        self.resumed = true;
+        at.reread += self.go_to(numbers)?;
         Ok(())
     }
 }
@@ -273,6 +514,9 @@ impl Stage for TfRecord {
 /// A feature and its schema.
 struct Column {
     feature: Feature,
+    name: Arc<str>,
+    /// The name of its run-time count, where its length varies from record to record.
+    count_name: Option<Arc<str>>,
     /// The type, at its full capacity.
     ty: Type,
     /// Whether its length varies from record to record.
@@ -283,9 +527,13 @@ struct Column {
 impl Column {
     fn new(feature: &Feature) -> Column {
         let ty = Type::of(&feature.ty).expect("the sizes of features are known");
+        let counted = feature.ty.shape.is_counted();
+        let count_name = || Arc::from(count_names(&feature.name, 1).swap_remove(0));
         Column {
             feature: feature.clone(),
-            counted: feature.ty.shape.is_counted(),
+            name: Arc::from(feature.name.as_str()),
+            count_name: counted.then(count_name),
+            counted,
             defaults: defaults(feature, &ty),
             ty,
         }

@@ -7,6 +7,18 @@ use trainspec_compiler::ir::{DType, Span};
 use super::SourceLocation;
 
 /// The first value that is not finite on the way to one that was checked.
+///
+/// ```
+/// use trainspec::{Cause, Code, Error, Origin};
+///
+/// /// The row of the batch that made a loss infinite or NaN.
+/// fn row(error: &Error) -> Option<usize> {
+///     let Cause::NotFinite { origin: Some(origin), .. } = &error.cause else { return None };
+///     let origin: &Origin = origin;
+///     origin.row
+/// }
+/// assert_eq!(row(&Error::new(Code::Aborted, "a lost worker")), None);
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Origin {
     /// The value: an input, a variable, or the result of an expression whose operands are all finite.

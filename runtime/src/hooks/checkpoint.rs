@@ -9,17 +9,17 @@ use trainspec_compiler::check::matches;
 use trainspec_compiler::typed::Interval;
 
 use crate::Error;
+use crate::Graph;
 use crate::coordinator::Coordinator;
 use crate::data_watch::DataWatch;
 use crate::hooks::best::BestSaver;
 use crate::hooks::event_files::EventFiles;
-use crate::hooks::{SessionRunContext, SessionRunHook, SessionRunValues};
+use crate::hooks::{CheckpointSaverListener, SessionRunContext, SessionRunHook, SessionRunValues};
 use crate::machine::{self, MACHINE_RECORD};
 use crate::saver::{BackgroundSaver, HELD_RECORD, Saver, VarList, is_scratch};
-use crate::session::{EventQueue, Saves, Session, Timer};
+use crate::session::{End, EventQueue, Saves, Session, Timer};
 
 /// The `checkpoint` hook of a spec.
-#[derive(Debug)]
 pub(crate) struct CheckpointHook {
     saver: BackgroundSaver,
     prefix: PathBuf,
@@ -32,6 +32,8 @@ pub(crate) struct CheckpointHook {
     best: Option<BestSaver>,
     /// The data files, which must not change.
     data: Option<DataWatch>,
+    /// With listeners a save is waited for.
+    listeners: Vec<Box<dyn CheckpointSaverListener>>,
 }
 
 impl CheckpointHook {
@@ -57,7 +59,13 @@ impl CheckpointHook {
             held,
             best,
             data: None,
+            listeners: Vec::new(),
         }
+    }
+
+    /// Tells these of every save.
+    pub(crate) fn telling(self, listeners: Vec<Box<dyn CheckpointSaverListener>>) -> Self {
+        CheckpointHook { listeners, ..self }
     }
 
     /// Saves nothing once one of these data files has changed.
@@ -78,9 +86,13 @@ impl CheckpointHook {
         }
     }
 
-    fn save(&mut self, session: &mut Session) -> Result<(), Error> {
+    /// Saves; whether a listener asks the run to stop.
+    fn save(&mut self, session: &mut Session) -> Result<bool, Error> {
         let step = session.global_step();
         self.ensure_same_data()?;
+        for listener in &mut self.listeners {
+            listener.before_save(session, step)?;
+        }
         session.keep_position(self.saves());
         // Also the best checkpoint, which the records name: it is safe before a checkpoint says that it is there.
         self.finished()?;
@@ -90,7 +102,15 @@ impl CheckpointHook {
         self.saver
             .start(session.engine(), state, records, &self.prefix, step)?;
         self.saved_step = step;
-        Ok(())
+        if self.listeners.is_empty() {
+            return Ok(false);
+        }
+        self.finished()?;
+        let mut stops = false;
+        for listener in &mut self.listeners {
+            stops |= listener.after_save(session, step)?;
+        }
+        Ok(stops)
     }
 
     /// Waits for the saves that are under way, and reports them.
@@ -112,6 +132,11 @@ impl CheckpointHook {
 }
 
 impl SessionRunHook for CheckpointHook {
+    fn begin(&mut self, _: &mut Graph) -> Result<(), Error> {
+        let mut listeners = self.listeners.iter_mut();
+        listeners.try_for_each(|listener| listener.begin())
+    }
+
     fn after_create_session(
         &mut self,
         session: &mut Session,
@@ -146,7 +171,11 @@ impl SessionRunHook for CheckpointHook {
         self.keep_best(context.session)?;
         let now = context.session.progress();
         if self.timer.triggers(&now) {
-            return self.save(context.session);
+            if self.save(context.session)? {
+                self.events.end(End::Hook("checkpoint".to_owned()));
+                context.request_stop();
+            }
+            return Ok(());
         }
         // A save that is done is reported, and one that failed ends the run, at the next step.
         if let Some(best) = self.best.as_mut().filter(|best| best.is_finished()) {
@@ -163,6 +192,9 @@ impl SessionRunHook for CheckpointHook {
         if session.global_step() != self.saved_step {
             self.save(session)?;
         }
-        self.finished()
+        self.finished()?;
+        let step = session.global_step();
+        let mut listeners = self.listeners.iter_mut();
+        listeners.try_for_each(|listener| listener.end(session, step))
     }
 }

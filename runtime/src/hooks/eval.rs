@@ -83,6 +83,13 @@ impl EvalHook {
         }
     }
 
+    /// Reads its first batch: what cannot be read is an error before the first step, not after hours.
+    pub(crate) fn check_data(&mut self) -> Result<(), Error> {
+        self.data.next()?;
+        self.data.rewind();
+        Ok(())
+    }
+
     /// Its latest results.
     pub(crate) fn results(&self) -> EvalResults {
         self.results.clone()
@@ -98,7 +105,7 @@ impl EvalHook {
     }
 
     /// Evaluates one pass over the data, or `steps` batches of it: the means of the metrics.
-    fn evaluate(&mut self, session: &mut Session) -> Result<(), Error> {
+    pub(crate) fn evaluate(&mut self, session: &mut Session) -> Result<(), Error> {
         let step = session.global_step();
         self.evaluated_step = Some(step);
         self.data.rewind();

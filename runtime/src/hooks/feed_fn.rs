@@ -6,6 +6,15 @@ use crate::Error;
 use crate::hooks::{SessionRunArgs, SessionRunContext, SessionRunHook};
 
 /// Gives the feeds of a run, by name. It takes no argument.
+///
+/// ```
+/// use trainspec::Tensor;
+/// use trainspec::hooks::FeedFn;
+///
+/// let mut feed_fn: FeedFn = Box::new(|| Ok(vec![("scale".to_owned(), Tensor::scalar(2.0_f32))]));
+/// assert_eq!(feed_fn()?[0].0, "scale");
+/// # Ok::<(), trainspec::Error>(())
+/// ```
 pub type FeedFn = Box<dyn FnMut() -> Result<Vec<(String, Tensor)>, Error> + Send>;
 
 /// Feeds every run what a function gives. What the caller or another hook feeds already is an error of the run.
@@ -13,16 +22,15 @@ pub type FeedFn = Box<dyn FnMut() -> Result<Vec<(String, Tensor)>, Error> + Send
 /// ```
 /// use trainspec::hooks::FeedFnHook;
 /// use trainspec::monitored::{InitialSession, MonitoredSession};
-/// use trainspec::program::InputView;
+/// use trainspec::InputView;
 /// use trainspec::{Graph, Tensor};
-/// use trainspec_compiler::{Compilation, source::NoFiles};
 ///
 /// let text = "
 ///     spec line;
 ///     model (x: f32[batch], scale: f32) { param a: f32 = ones(); loss mean(a * scale * x); }
 ///     train { optimizer gradient_descent(0.0); }
 /// ";
-/// let spec = Compilation::check("line", text, &NoFiles, &Default::default()).spec.unwrap();
+/// let spec = trainspec::check("line", text)?;
 /// let mut scale = 0.0_f32;
 /// let hook = FeedFnHook::new(move || {
 ///     scale += 1.0;

@@ -17,16 +17,15 @@ use crate::{Error, Graph};
 /// ```
 /// use trainspec::hooks::FinalOpsHook;
 /// use trainspec::monitored::{InitialSession, MonitoredSession};
-/// use trainspec::program::InputView;
+/// use trainspec::InputView;
 /// use trainspec::{Graph, Tensor};
-/// use trainspec_compiler::{Compilation, source::NoFiles};
 ///
 /// let text = "
 ///     spec line;
 ///     model (x: f32[batch]) { param a: f32 = ones(); loss mean(a * x); }
 ///     train { optimizer gradient_descent(1.0); }
 /// ";
-/// let spec = Compilation::check("line", text, &NoFiles, &Default::default()).spec.unwrap();
+/// let spec = trainspec::check("line", text)?;
 /// let hook = FinalOpsHook::new([("steps", "global_step"), ("loss", "loss")])
 ///     .with_feeds([("x", Tensor::new(&[1], vec![2.0_f32]))]);
 /// let values = hook.values();
@@ -49,6 +48,13 @@ pub struct FinalOpsHook {
 }
 
 /// The values of a [`FinalOpsHook`], by name. Clones share them.
+///
+/// ```
+/// use trainspec::hooks::FinalOpsHook;
+///
+/// let values = FinalOpsHook::new([("steps", "global_step")]).values();
+/// assert!(values.get("steps").is_none()); // the session has not ended
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct FinalOpsValues(Arc<Mutex<BTreeMap<String, Tensor>>>);
 

@@ -165,7 +165,7 @@ impl SessionRunHook for LogHook {
 }
 
 /// The value of something that a step computes, by its bare name.
-fn read(session: &Session, batch: Option<&dyn FeedDict>, name: &str) -> Option<Reading> {
+pub(crate) fn read(session: &Session, batch: Option<&dyn FeedDict>, name: &str) -> Option<Reading> {
     let (spec, fetched) = (session.spec(), session.step_results());
     if let Some(fetch) = Fetch::find(spec, name) {
         let Some(ty) = value_type(spec, &fetch) else {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use trainspec_compiler::ir::Tensor;
 
-use crate::coordinator::Coordinator;
 use crate::hooks::{
     Every, SecondOrStepTimer, SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues,
 };
@@ -13,8 +12,27 @@ use crate::session::{Session, Target};
 use crate::{Code, Error, Graph};
 
 /// Makes the text of logged values.
+///
+/// ```
+/// use std::sync::Arc;
+/// use trainspec::Tensor;
+/// use trainspec::hooks::Formatter;
+///
+/// let formatter: Formatter = Arc::new(|values: &[(String, Tensor)]| {
+///     values.iter().map(|(tag, value)| format!("{tag}: {:.2}", value.to_f64s()[0])).collect()
+/// });
+/// assert_eq!(formatter(&[("loss".to_owned(), Tensor::scalar(0.125_f32))]), "loss: 0.12");
+/// ```
 pub type Formatter = Arc<dyn Fn(&[(String, Tensor)]) -> String + Send + Sync>;
+
 /// Receives a line of a log.
+///
+/// ```
+/// use trainspec::hooks::LogSink;
+///
+/// let mut sink: LogSink = Box::new(|line: &str| println!("{line}"));
+/// sink("step 100");
+/// ```
 pub type LogSink = Box<dyn FnMut(&str) + Send>;
 
 /// Logs values, by the names of their fetches, each under a tag.
@@ -36,7 +54,7 @@ pub struct LoggingTensorHook {
     formatter: Option<Formatter>,
     sink: LogSink,
     timer: Option<SecondOrStepTimer>,
-    /// Runs of this session so far.
+    /// Runs so far, also those before a recovery.
     iterations: u64,
     triggered: bool,
     /// The values of the last run, where they are logged at the end.
@@ -164,14 +182,6 @@ impl SessionRunHook for LoggingTensorHook {
         graph.declare(&self.targets)?;
         let timer = |every| SecondOrStepTimer::new(every, graph.clock().clone());
         self.timer = self.every.map(timer);
-        self.iterations = 0;
-        Ok(())
-    }
-
-    fn after_create_session(&mut self, _: &mut Session, _: &Coordinator) -> Result<(), Error> {
-        if let Some(timer) = &mut self.timer {
-            timer.reset();
-        }
         self.iterations = 0;
         Ok(())
     }

@@ -1,7 +1,6 @@
 //! `profile`: traces of steps at an interval (`tf.train.ProfilerHook`, which counts otherwise and never traces the first run).
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use trainspec_compiler::typed::Interval;
@@ -17,7 +16,7 @@ use crate::session::{Event, EventQueue, Progress, Session, Timeline, Timer, run_
 /// A `profile` hook of a spec.
 #[derive(Debug)]
 pub(crate) struct ProfileHook {
-    env: Arc<dyn Env>,
+    env: Env,
     files: EventFiles,
     events: EventQueue,
     folder: PathBuf,
@@ -33,7 +32,7 @@ pub(crate) struct ProfileHook {
 
 impl ProfileHook {
     pub(crate) fn new(
-        env: Arc<dyn Env>,
+        env: Env,
         files: EventFiles,
         events: EventQueue,
         folder: PathBuf,
@@ -78,7 +77,7 @@ impl SessionRunHook for ProfileHook {
         if !self.requested || self.failed {
             return Ok(None);
         }
-        self.before = (now.step, since_epoch(&self.env.clock()));
+        self.before = (now.step, since_epoch(&self.env.clock));
         Ok(Some(full_trace()))
     }
 
@@ -96,7 +95,7 @@ impl SessionRunHook for ProfileHook {
             return Ok(());
         }
         self.requested = false;
-        let storage = self.env.storage();
+        let storage = self.env.storage.clone();
         match write_timeline(&storage, &self.folder, step, &self.timeline, metadata) {
             Ok(()) => {
                 let message = run_metadata(metadata, began);

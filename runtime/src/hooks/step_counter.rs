@@ -16,7 +16,7 @@ use crate::{Code, Error, Graph};
 /// The interval where none is given.
 const DEFAULT_INTERVAL: Every = Every::Steps(100);
 
-/// After this many runs without a step a warning is given.
+/// The runs without a step after which a warning is given.
 const RUNS_WITHOUT_PROGRESS: u32 = 20;
 
 /// Where steps per second are written to.
@@ -134,15 +134,14 @@ impl SessionRunHook for StepCounterHook {
         }
         match self.last_step.replace(step) == Some(step) {
             false => self.stalled = 0,
-            true => {
-                self.stalled += 1;
-                if self.stalled == RUNS_WITHOUT_PROGRESS
-                    && let Some(warn) = &mut self.warn
-                {
-                    warn(&format!(
-                        "the global step ({step}) did not increase in {RUNS_WITHOUT_PROGRESS} runs: do they fetch `train_op`?"
-                    ));
-                }
+            true => self.stalled += 1,
+        }
+        if self.stalled == RUNS_WITHOUT_PROGRESS {
+            self.stalled = 0;
+            if let Some(warn) = &mut self.warn {
+                warn(&format!(
+                    "the global step ({step}) did not increase in {RUNS_WITHOUT_PROGRESS} runs: do they fetch `train_op`?"
+                ));
             }
         }
         Ok(())

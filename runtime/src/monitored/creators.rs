@@ -56,7 +56,7 @@ pub struct InitialSession {
 impl SessionCreator for InitialSession {
     fn create_session(&mut self, graph: &mut Graph) -> Result<Session, Error> {
         graph.finalize();
-        Session::new_in(graph.spec(), &self.options, graph.storage().clone())
+        Session::new(graph.spec(), &graph.options(&self.options))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Monitored sessions (`tf.train.MonitoredSession`): a session with hooks, recovery, and a clean end.
 //!
-//! In: something that creates sessions, and hooks. Out: runs in TensorFlow's order of calls: `begin` of every hook, the session,
-//! `after_create_session`, then `before_run`, the run and `after_run`, in the end `end`. A run that fails because something elsewhere was
+//! In: something that creates sessions, and hooks. Out: runs in TensorFlow's order of calls: `begin` of every hook, the session, the queue
+//! runners of the graph, `after_create_session`, then `before_run`, the run and `after_run`, in the end `end`. A run that fails because something elsewhere was
 //! preempted ([`Code::Aborted`], [`Code::Unavailable`]) is repeated with a new session. A hook that panics fails the run.
 
 mod creators;
@@ -27,6 +27,7 @@ use trainspec_compiler::ir::Tensor;
 use crate::coordinator::{Coordinator, STOP_GRACE_PERIOD};
 use crate::hooks::{SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues};
 use crate::program::{FeedDict, InputView};
+use crate::queue::{restart_input, start_queue_runners};
 use crate::session::{FetchShape, Request, RunOptions, Session, Target};
 use crate::{Code, Error, Graph};
 
@@ -35,7 +36,7 @@ use crate::{Code, Error, Graph};
 /// ```
 /// use trainspec::hooks::StopAtStepHook;
 /// use trainspec::monitored::{InitialSession, MonitoredSession};
-/// use trainspec::program::InputView;
+/// use trainspec::InputView;
 /// use trainspec::Graph;
 ///
 /// let text = "
@@ -153,11 +154,15 @@ impl MonitoredSession {
     }
 
     fn try_create(&mut self) -> Result<(), Error> {
+        // The threads of a session that was lost end before the next one begins; what they failed with is known.
+        let _ = self.join();
+        restart_input(&self.graph);
         let mut created = self.creator.create_session(&mut self.graph)?;
         created.declare(self.graph.declared());
         let session = self.session.insert(created);
         // Each session has a coordinator of its own; the end of an input surfaces in `run`.
         self.coordinator = Coordinator::with_clean_stop(&[]);
+        start_queue_runners(&self.graph, Some(&self.coordinator), None)?;
         for hook in &mut self.hooks {
             guard::call(&mut **hook, "after_create_session", |hook| {
                 hook.after_create_session(session, &self.coordinator)
@@ -415,6 +420,13 @@ impl MonitoredSession {
         }
         let joined = self.join();
         ended.and(joined)
+    }
+}
+
+impl Drop for MonitoredSession {
+    /// Threads of a session that was not closed end too, though nobody waits for them.
+    fn drop(&mut self) {
+        let _ = self.coordinator.request_stop(None);
     }
 }
 

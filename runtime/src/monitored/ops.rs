@@ -42,7 +42,7 @@ impl InitOp {
         InitOp::new(Session::initialize)
     }
 
-    /// Does nothing: what `local_init_op` is by default, since a spec has no local variables.
+    /// Does nothing: what `local_init_op` is by default. A spec has no local variables, and those of queues are initialized with each session.
     pub fn no_op() -> InitOp {
         InitOp::new(|_| Ok(()))
     }

@@ -13,6 +13,18 @@ use crate::summary::{SummaryOp, merge_all_summaries};
 use crate::{Code, Error};
 
 /// Runs after `init_op`, where a session starts from initial values.
+///
+/// ```
+/// use std::sync::Arc;
+/// use trainspec::Session;
+/// use trainspec::monitored::{Scaffold, ScaffoldInitFn};
+///
+/// let init_fn: ScaffoldInitFn = Arc::new(|_: &Scaffold, session: &mut Session| {
+///     assert_eq!(session.global_step(), 0);
+///     Ok(())
+/// });
+/// # let _ = init_fn;
+/// ```
 pub type ScaffoldInitFn = Arc<dyn Fn(&Scaffold, &mut Session) -> Result<(), Error> + Send + Sync>;
 
 /// The pieces of a session's start. What is not given is made when the graph is finalized, and put into the collections; what is given is

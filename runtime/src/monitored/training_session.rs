@@ -135,7 +135,7 @@ fn interval(
 /// use trainspec::Graph;
 /// use trainspec::hooks::StopAtStepHook;
 /// use trainspec::monitored::{TrainingSessionOptions, monitored_training_session};
-/// use trainspec::program::InputView;
+/// use trainspec::InputView;
 ///
 /// let text = "
 ///     spec line;

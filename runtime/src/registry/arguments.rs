@@ -46,7 +46,14 @@ impl std::fmt::Display for Parameter {
     }
 }
 
-/// A type that a constant of a spec can be read as.
+/// A type that a constant of a spec can be read as: integers, numbers, bools, strings, intervals, and lists of them.
+///
+/// ```
+/// use trainspec::registry::Argument;
+///
+/// assert_eq!(f64::TYPE_NAME, "a number");
+/// assert_eq!(Vec::<i64>::TYPE_NAME, "a list");
+/// ```
 pub trait Argument: Sized {
     /// What errors call it.
     const TYPE_NAME: &'static str;
@@ -93,6 +100,16 @@ impl<T: Argument> Argument for Vec<T> {
 }
 
 /// The arguments of a registered hook or feed, as the spec gives them.
+///
+/// ```
+/// use trainspec::registry::Arguments;
+/// use trainspec::{Code, Error};
+///
+/// fn threshold(arguments: &Arguments) -> Result<f64, Error> {
+///     arguments.get("threshold")
+/// }
+/// assert_eq!(threshold(&Arguments::default()).unwrap_err().code(), Code::InvalidArgument);
+/// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Arguments(Vec<(&'static str, Constant)>);
 

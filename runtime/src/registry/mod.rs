@@ -1,4 +1,5 @@
-//! What a program registers for its specs: hooks and feeds written in Rust, by name.
+//! What a program registers for its specs: hooks and feeds written in Rust, by name; listeners of checkpoints, and what runs after
+//! initialization.
 //!
 //! In: factories, and the `hook "name" (...)` and `feed "name" (...)` of a spec. Out: hooks and feeds, made for each training. What the
 //! spec names and the program lacks, what the program registers and the spec does not name, and arguments that do not fit are one error,
@@ -10,17 +11,20 @@ mod named_hook;
 
 pub use arguments::{Argument, Arguments, Parameter};
 pub(crate) use feeds::Feeds;
+/// An interval, as an argument of a hook: `every: 10 steps`.
+pub use trainspec_compiler::typed::Interval;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use trainspec_compiler::diag::{self, Diagnostic};
-use trainspec_compiler::typed::{HookKind, Registered, Spec};
+use trainspec_compiler::typed::{Hook, HookKind, Registered, Spec};
 
 use crate::Error;
-use crate::hooks::{FeedFn, SessionRunHook};
+use crate::hooks::{CheckpointSaverListener, FeedFn, SessionRunHook};
 use crate::monitored::guarded;
-use crate::session::EventQueue;
+use crate::session::{EventQueue, Session};
+use crate::supervisor::InitFn;
 use named_hook::NamedHook;
 
 type Factory<T> = Arc<dyn Fn(&Arguments) -> Result<T, Error> + Send + Sync>;
@@ -70,13 +74,20 @@ impl<T> Clone for Entry<T> {
 pub struct Registry {
     hooks: BTreeMap<String, Entry<Box<dyn SessionRunHook>>>,
     feeds: BTreeMap<String, Entry<FeedFn>>,
+    listeners: Vec<ListenerFactory>,
+    init_fn: Option<InitFn>,
 }
+
+type ListenerFactory =
+    Arc<dyn Fn() -> Result<Box<dyn CheckpointSaverListener>, Error> + Send + Sync>;
 
 impl std::fmt::Debug for Registry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Registry")
             .field("hooks", &self.hooks.keys().collect::<Vec<_>>())
             .field("feeds", &self.feeds.keys().collect::<Vec<_>>())
+            .field("listeners", &self.listeners.len())
+            .field("has_init_fn", &self.init_fn.is_some())
             .finish()
     }
 }
@@ -127,6 +138,61 @@ impl Registry {
         self
     }
 
+    /// Adds a listener of the `checkpoint` hook: it acts before and after every save, which is waited for then.
+    ///
+    /// ```
+    /// use trainspec::hooks::CheckpointSaverListener;
+    /// use trainspec::registry::Registry;
+    ///
+    /// struct Quiet;
+    ///
+    /// impl CheckpointSaverListener for Quiet {}
+    ///
+    /// let registry = Registry::default().listener(|| Ok(Box::new(Quiet)));
+    /// # let _ = registry;
+    /// ```
+    pub fn listener(
+        mut self,
+        factory: impl Fn() -> Result<Box<dyn CheckpointSaverListener>, Error> + Send + Sync + 'static,
+    ) -> Registry {
+        self.listeners.push(Arc::new(factory));
+        self
+    }
+
+    /// Runs after variables have got their initial values, unless a checkpoint is restored (`init_fn`).
+    ///
+    /// ```
+    /// use trainspec::registry::Registry;
+    /// use trainspec::{Options, Session, Tensor};
+    ///
+    /// let text = "spec line;
+    ///     model (x: f32[batch]) { param a: f32 = ones(); loss mean(a * x); }
+    ///     train { optimizer gradient_descent(0.5); }";
+    /// let registry = Registry::default().init_fn(|session: &mut Session| {
+    ///     let a = session.state().index_of("a").unwrap();
+    ///     session.state_mut().set(a, Tensor::scalar(7.0_f32));
+    ///     Ok(())
+    /// });
+    /// let session = Session::new(&trainspec::check("line", text)?, &Options { registry, ..Options::default() })?;
+    /// assert_eq!(session.state().get("a").unwrap().to_f64s(), [7.0]);
+    /// # Ok::<(), trainspec::Error>(())
+    /// ```
+    pub fn init_fn(
+        mut self,
+        init_fn: impl Fn(&mut Session) -> Result<(), Error> + Send + Sync + 'static,
+    ) -> Registry {
+        self.init_fn = Some(Arc::new(init_fn));
+        self
+    }
+
+    /// Runs the function that was given for it on a session with initial values.
+    pub(crate) fn initialized(&self, session: &mut Session) -> Result<(), Error> {
+        match &self.init_fn {
+            Some(init_fn) => guarded("function", "init_fn", "init_fn", || init_fn(session)),
+            None => Ok(()),
+        }
+    }
+
     /// What keeps a spec from being run with this registry, all in one error; the command line has an empty one.
     pub fn check(&self, spec: &Spec) -> Option<Diagnostic> {
         self.bind(spec).err().map(|diagnostic| *diagnostic)
@@ -171,6 +237,12 @@ impl Registry {
         problems.extend(superfluous.map(|name| unused("hook", name)));
         let superfluous = self.feeds.keys().filter(|name| !feeds.contains(name));
         problems.extend(superfluous.map(|name| unused("feed", name)));
+        let saves = |hook: &Hook| matches!(hook.kind, HookKind::Checkpoint { .. });
+        if !self.listeners.is_empty() && !spec.hooks.iter().any(saves) {
+            let message =
+                "a listener of checkpoints is registered, and the spec has no `checkpoint`";
+            problems.push(message.to_owned());
+        }
         if problems.is_empty() {
             return Ok(bound);
         }
@@ -215,8 +287,15 @@ impl Registry {
                 _ => {}
             }
         }
-        let feeds = Feeds::new(feeds);
-        Ok(Made { hooks, feeds })
+        let listeners = self
+            .listeners
+            .iter()
+            .map(|factory| guarded("listener", "checkpoint", "its factory", || factory()));
+        Ok(Made {
+            hooks,
+            feeds: Feeds::new(feeds),
+            listeners: listeners.collect::<Result<_, Error>>()?,
+        })
     }
 }
 
@@ -229,4 +308,5 @@ fn label(word: &str, registered: &Registered) -> String {
 pub(crate) struct Made {
     pub(crate) hooks: Vec<Box<dyn SessionRunHook>>,
     pub(crate) feeds: Feeds,
+    pub(crate) listeners: Vec<Box<dyn CheckpointSaverListener>>,
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use trainspec_compiler::ir::Tensor;
 use trainspec_compiler::ir::tensor::Data;
 
+use crate::data::word_lines;
 use crate::saver::files::Files;
 use crate::{Code, Error};
 
@@ -227,15 +228,8 @@ fn words<'v>(files: Files<'_>, vocabulary: &'v Vocabulary) -> Result<Vec<Cow<'v,
         Vocabulary::Words(words) => Ok(words.iter().map(|w| Cow::Borrowed(w.as_bytes())).collect()),
         Vocabulary::File(path) => {
             let bytes = files.read(path)?;
-            let mut lines: Vec<Cow<'_, [u8]>> = bytes
-                .split(|byte| *byte == b'\n')
-                .map(|line| Cow::Owned(line.strip_suffix(b"\r").unwrap_or(line).to_vec()))
-                .collect();
-            // The last line may end in a line feed or not.
-            if lines.last().is_some_and(|last| last.is_empty()) {
-                lines.pop();
-            }
-            Ok(lines)
+            let lines = word_lines(&bytes).map(|line| Cow::Owned(line.to_vec()));
+            Ok(lines.collect())
         }
     }
 }

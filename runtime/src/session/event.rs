@@ -31,6 +31,12 @@ use crate::session::Mean;
 pub trait Observer {
     /// Called for each event, in order.
     fn event(&mut self, event: &Event);
+
+    /// Asked after each step: whether the observer takes an [`Event::Progress`] of it. The default is never; one that draws a progress bar
+    /// says so a few times a second.
+    fn follows(&mut self) -> bool {
+        false
+    }
 }
 
 impl<F: FnMut(&Event)> Observer for F {
@@ -128,6 +134,8 @@ pub enum Event {
     Note(String),
     /// A program was specialised for new sizes of named dimensions: the first batch, or a last one that is smaller.
     Specialised(Specialisation),
+    /// What a run is doing after a step, for an observer that follows it.
+    Progress(StepProgress),
     /// Logged values of a step.
     Step {
         /// The step, counted from 1.
@@ -184,6 +192,34 @@ pub enum Event {
         /// Seconds since the first step began.
         seconds: f64,
     },
+}
+
+/// What a run is doing after a step.
+///
+/// ```
+/// use trainspec::session::StepProgress;
+///
+/// let now = StepProgress { step: 50, last_step: Some(200), ..StepProgress::default() };
+/// assert_eq!(now.last_step.map(|last| last - now.step), Some(150));
+/// ```
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct StepProgress {
+    /// The step, counted from 1.
+    pub step: u64,
+    /// The step at which the run ends, where it is known.
+    pub last_step: Option<u64>,
+    /// The epochs of the data that have ended.
+    pub passes: u64,
+    /// The epochs after which the run ends, where it ends by them.
+    pub epochs: Option<u64>,
+    /// The records that this run has trained on.
+    pub examples: u64,
+    /// Losses, metrics and schedules of the step, by name.
+    pub values: Vec<(String, Reading)>,
+    /// Seconds since the first step began.
+    pub seconds: f64,
+    /// Of these, the seconds in which the step waited for its data.
+    pub waited: f64,
 }
 
 /// The size of a data set.

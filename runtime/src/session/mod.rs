@@ -9,6 +9,8 @@ mod micro_batches;
 mod not_finite;
 mod programs;
 mod run_options;
+mod shared_code;
+mod tables;
 mod timeline;
 mod timer;
 mod trace;
@@ -16,7 +18,7 @@ mod tree_sum;
 
 pub(crate) use binding::bind;
 pub(crate) use event::EventQueue;
-pub use event::{DataSize, End, Event, Observer, Reading, Specialisation};
+pub use event::{DataSize, End, Event, Observer, Reading, Specialisation, StepProgress};
 pub use fetches::{FetchShape, Request, TRAIN_OP, Target};
 pub use mean::Mean;
 pub use run_options::{RunMetadata, RunOptions, TraceLevel};
@@ -26,7 +28,7 @@ pub(crate) use timer::{Progress, Timer};
 pub use trace::{TracedKernel, TracedProgram, TracedSpan};
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,16 +38,17 @@ use trainspec_compiler::ir::plan::Program;
 use trainspec_compiler::ir::{Tensor, TensorType};
 use trainspec_compiler::typed::{Model, Role, Spec, Train};
 use trainspec_compiler::{Fetch, PipelineOptions, ProgramKind, Trainable};
-use trainspec_formats::storage::{self, Storage};
 
 use crate::data::Position;
+use crate::env::Env;
 use crate::program::{Engine, FeedDict, Feeds, Fetched};
 use crate::registry::Registry;
-use crate::saver::{Records, RestorePlan};
+use crate::saver::{Records, RestoreOptions, RestorePlan, Saver, SaverOptions, restore_in};
 use crate::{Code, Error, State, StopToken, warm_start};
 use accumulate::Accumulation;
 use binding::BindingCache;
 use programs::Programs;
+use shared_code::SharedCode;
 use trace::Tracer;
 
 /// The options of a run: what is given besides its spec.
@@ -75,23 +78,31 @@ pub struct Options {
     pub engine: Engine,
     /// The folder of the run, instead of that of the `checkpoint` hook. A spec without such a hook is saved there at the default interval.
     pub dir: Option<PathBuf>,
+    /// Whether a `checkpoint` and a `summary` hook that the spec does not mention have their defaults, into `dir` or `runs/NAME`.
+    pub default_hooks: bool,
     /// The steps between two saves, instead of the interval of the `checkpoint` hook.
     pub save_every: Option<u64>,
     /// The checkpoint of the warm start: instead of that of the spec, or of all trainable variables where the spec has none.
     pub warm_start: Option<PathBuf>,
     /// Whether a run that is in the folder already is moved aside, and not resumed.
     pub fresh: bool,
+    /// Whether it is an error that there is no checkpoint to go on from.
+    pub resume: bool,
+    /// A file for a profile of a step, in Chrome's trace event format.
+    pub profile: Option<PathBuf>,
     /// Ends the run after the current step.
     pub stop: StopToken,
     /// The hooks and feeds that the program registers for the spec.
     pub registry: Registry,
+    /// The files and the clock.
+    pub env: Env,
 }
 
 /// A spec in training: its state, and its programs, specialised for the sizes of named dimensions.
 ///
 /// ```
 /// use ndarray::array;
-/// use trainspec::program::InputView;
+/// use trainspec::InputView;
 /// use trainspec::session::{Options, Session};
 ///
 /// let text = "
@@ -132,21 +143,21 @@ pub struct Session {
     /// What a resumed run needs besides the state, by name: the input position, the state of hooks.
     records: Records,
     initial: InitialValues,
+    /// The code of all programs, which forks of this session run, too.
+    code: SharedCode,
 }
 
 /// Where initial values come from.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct InitialValues {
     options: Options,
-    storage: Arc<dyn Storage>,
     warm_started: Option<RestorePlan>,
 }
 
 impl InitialValues {
-    fn new(options: &Options, storage: Arc<dyn Storage>) -> InitialValues {
+    fn new(options: &Options) -> InitialValues {
         InitialValues {
             options: options.clone(),
-            storage,
             warm_started: None,
         }
     }
@@ -159,26 +170,20 @@ impl InitialValues {
         let seed = options.seed.unwrap_or(train.seed);
         let trainable = Trainable::from(spec.clone());
         let mut state = State::initial(&trainable, seed, &options.pipeline, &options.engine)?;
-        self.warm_started = warm_start::warm_start(&self.storage, spec, options, &mut state)?;
+        self.warm_started = warm_start::warm_start(spec, options, &mut state)?;
         Ok(state)
     }
 }
 
 impl Session {
-    /// A session with the initial values of its state. Those that `warm_start` takes from a checkpoint are read from the file system.
+    /// A session with the initial values of its state, those of the checkpoint that it is warm-started from among them.
     pub fn new(spec: &Arc<Spec>, options: &Options) -> Result<Session, Error> {
-        Session::new_in(spec, options, storage::local())
-    }
-
-    /// As [`Session::new`], with the storage of the checkpoint of a warm start.
-    pub(crate) fn new_in(
-        spec: &Arc<Spec>,
-        options: &Options,
-        storage: Arc<dyn Storage>,
-    ) -> Result<Session, Error> {
-        let mut initial = InitialValues::new(options, storage);
+        let mut initial = InitialValues::new(options);
         let state = initial.values(spec)?;
-        Session::with_state(spec, initial, state)
+        let mut session = Session::with_state(spec, initial, state, SharedCode::default())?;
+        let registry = options.registry.clone();
+        registry.initialized(&mut session)?;
+        Ok(session)
     }
 
     /// A session whose variables have no values yet: [`Session::initialize`] or a restore assigns them, and until then a run is an error.
@@ -199,38 +204,34 @@ impl Session {
     /// # Ok::<(), trainspec::Error>(())
     /// ```
     pub fn uninitialized(spec: &Arc<Spec>, options: &Options) -> Result<Session, Error> {
-        Session::uninitialized_in(spec, options, storage::local())
-    }
-
-    /// As [`Session::uninitialized`], with the storage of the checkpoint of a warm start.
-    pub(crate) fn uninitialized_in(
-        spec: &Arc<Spec>,
-        options: &Options,
-        storage: Arc<dyn Storage>,
-    ) -> Result<Session, Error> {
         let state = State::uninitialized(&Trainable::from(spec.clone()))?;
-        Session::with_state(spec, InitialValues::new(options, storage), state)
+        Session::with_state(
+            spec,
+            InitialValues::new(options),
+            state,
+            SharedCode::default(),
+        )
     }
 
     /// Assigns the initial value to every variable, slot and scalar (`global_variables_initializer`), and those of the checkpoint that the
     /// spec is warm-started from.
     pub fn initialize(&mut self) -> Result<(), Error> {
         self.state = self.initial.values(&self.spec)?;
-        Ok(())
+        let registry = self.options().registry.clone();
+        registry.initialized(self)
     }
 
     /// Which values the initial state has from the checkpoint of the warm start, where there was one.
     ///
     /// ```
     /// use trainspec::session::{Options, Session};
-    /// use trainspec_compiler::{Compilation, source::NoFiles};
     ///
     /// let text = "
     ///     spec line;
     ///     model (x: f32[batch]) { param a: f32 = ones(); loss mean(a * x); }
     ///     train { optimizer gradient_descent(0.1); }
     /// ";
-    /// let spec = Compilation::check("line", text, &NoFiles, &Default::default()).spec.unwrap();
+    /// let spec = trainspec::check("line", text)?;
     /// assert!(Session::new(&spec, &Options::default())?.warm_started().is_none());
     /// # Ok::<(), trainspec::Error>(())
     /// ```
@@ -259,6 +260,7 @@ impl Session {
         spec: &Arc<Spec>,
         initial: InitialValues,
         state: State,
+        code: SharedCode,
     ) -> Result<Session, Error> {
         let train = the_train(spec)?;
         the_model(spec)?;
@@ -276,6 +278,7 @@ impl Session {
                 compile.clone(),
                 engine.clone(),
                 memory.clone(),
+                code.clone(),
             )
         };
         Ok(Session {
@@ -295,7 +298,38 @@ impl Session {
             status: Status::default(),
             records: Records::default(),
             initial,
+            code: code.clone(),
         })
+    }
+
+    /// A session of its own with a copy of the state, for another thread: what one of them has compiled the other runs, too, in memory of
+    /// its own.
+    ///
+    /// ```
+    /// use trainspec::{InputView, Options, Session};
+    ///
+    /// let text = "spec line;
+    ///     model (x: f32[batch]) { param a: f32 = ones(); loss mean(a * x); output y = a * x; }
+    ///     train { optimizer gradient_descent(0.5); }";
+    /// let spec = trainspec::check("line", text)?;
+    /// let mut session = Session::new(&spec, &Options::default())?;
+    /// let mut snapshot = session.fork()?;
+    /// session.step(&[("x", InputView::new(&[1], &[1.0_f32]))])?;
+    /// let answer = std::thread::spawn(move || {
+    ///     let feeds = [("x", InputView::new(&[1], &[3.0_f32]))];
+    ///     snapshot.predict(&feeds).map(|fetched| fetched.get("output/y").unwrap().to_f64s()[0])
+    /// });
+    /// assert_eq!(answer.join().unwrap()?, 3.0);
+    /// assert_eq!(session.state().get("a").unwrap().to_f64s(), [0.5]);
+    /// # Ok::<(), trainspec::Error>(())
+    /// ```
+    pub fn fork(&self) -> Result<Session, Error> {
+        let (initial, state) = (self.initial.clone(), self.state.clone());
+        let mut fork = Session::with_state(&self.spec, initial, state, self.code.clone())?;
+        fork.steps.check_as(&self.steps);
+        fork.records = self.records.clone();
+        fork.status = self.status.clone();
+        Ok(fork)
     }
 
     /// Runs once and gives what is asked for, in the shape of the question. Where `train_op` is fetched, it is one update; else the model
@@ -312,7 +346,7 @@ impl Session {
     /// As [`Session::run`], with options; gives what the run says of itself, too.
     ///
     /// ```
-    /// use trainspec::program::InputView;
+    /// use trainspec::InputView;
     /// use trainspec::session::{Options, RunOptions, Session};
     ///
     /// let text = "
@@ -555,16 +589,15 @@ impl Session {
     /// of `tf.train` read such values after the update, so sessions let them pass otherwise.
     ///
     /// ```
-    /// use trainspec::program::InputView;
+    /// use trainspec::InputView;
     /// use trainspec::session::{Options, Session};
-    /// use trainspec_compiler::{Compilation, source::NoFiles};
     ///
     /// let text = "
     ///     spec line;
     ///     model (x: f32[batch]) { param a: f32 = ones(); loss mean(a * log(x)); }
     ///     train { optimizer gradient_descent(0.1); }
     /// ";
-    /// let spec = Compilation::check("line", text, &NoFiles, &Default::default()).spec.unwrap();
+    /// let spec = trainspec::check("line", text)?;
     /// let mut session = Session::new(&spec, &Options::default())?;
     /// session.check_finite();
     /// let error = session.step(&[("x", InputView::new(&[3], &[1.0_f32, -1.0, 2.0]))]).unwrap_err();
@@ -625,6 +658,49 @@ impl Session {
     /// The engine that runs the programs.
     pub(crate) fn engine(&self) -> &Engine {
         self.steps.configuration().1
+    }
+
+    /// What the session was made with.
+    pub(crate) fn options(&self) -> &Options {
+        &self.initial.options
+    }
+
+    /// Saves the state at a prefix, as a checkpoint that TensorFlow reads; gives the prefix. Nothing else is deleted.
+    ///
+    /// ```
+    /// use trainspec::SessionBuilder;
+    ///
+    /// let text = "
+    ///     spec line;
+    ///     model (x: f32[batch]) { param a: f32 = ones(); loss mean(a * x); }
+    ///     train { optimizer gradient_descent(0.1); }
+    /// ";
+    /// let folder = std::env::temp_dir().join(format!("trainspec-save-{}", std::process::id()));
+    /// let mut session = SessionBuilder::from_text("line", text).build()?;
+    /// let saved = session.save(folder.join("line"))?;
+    /// session.restore(&saved)?;
+    /// # std::fs::remove_dir_all(folder).unwrap();
+    /// # Ok::<(), trainspec::Error>(())
+    /// ```
+    pub fn save(&mut self, prefix: impl AsRef<Path>) -> Result<PathBuf, Error> {
+        self.keep_position(Saves::All);
+        let options = SaverOptions {
+            max_to_keep: None,
+            create_folder: true,
+            ..SaverOptions::default()
+        };
+        let mut saver = Saver::new_in(&self.options().env.storage, options)?;
+        saver.save(&self.state, &self.records, prefix.as_ref(), None)
+    }
+
+    /// Replaces the state by that of a checkpoint: a prefix, a file, or a folder whose newest checkpoint is taken. After an error the state is
+    /// as it was.
+    pub fn restore(&mut self, checkpoint: impl AsRef<Path>) -> Result<(), Error> {
+        let storage = self.options().env.storage.clone();
+        let options = RestoreOptions::default();
+        let restored = restore_in(&storage, &mut self.state, checkpoint.as_ref(), &options)?;
+        self.restored(restored.records);
+        Ok(())
     }
 
     /// The state after the last run.

@@ -11,8 +11,9 @@ use trainspec_compiler::{
 
 use crate::Error;
 use crate::lru::LruCache;
-use crate::program::{Engine, Executable, Fetched, prepare_in};
+use crate::program::{Engine, Executable, Fetched, ProgramCode};
 use crate::session::Specialisation;
+use crate::session::shared_code::{CodeKey, SharedCode};
 
 /// The capacity of the cache, in specialisations.
 const MAX_CACHED_PROGRAMS: usize = 16;
@@ -29,6 +30,8 @@ pub(super) struct Programs {
     engine: Engine,
     /// The arena and scratch buffers of all programs of the session, which run one after another.
     memory: WorkMemory,
+    /// The code of programs, which sessions that are forks of each other share.
+    code: SharedCode,
     /// Whether an update takes several micro-batches.
     accumulates: bool,
     /// What every run fetches.
@@ -64,6 +67,7 @@ impl Programs {
         options: PipelineOptions,
         engine: Engine,
         memory: WorkMemory,
+        code: SharedCode,
     ) -> Programs {
         Programs {
             always: trainable.fetches(kind).without_checks(),
@@ -72,6 +76,7 @@ impl Programs {
             options,
             engine,
             memory,
+            code,
             accumulates,
             declared: Vec::new(),
             cache: LruCache::new(MAX_CACHED_PROGRAMS),
@@ -84,6 +89,11 @@ impl Programs {
     /// Fails runs whose losses are not finite before they write state.
     pub(super) fn check_finite(&mut self) {
         self.always = self.trainable.fetches(self.kind);
+    }
+
+    /// Fails runs as others of the same kind do.
+    pub(super) fn check_as(&mut self, other: &Programs) {
+        self.always = other.always.clone();
     }
 
     /// The graph of a program of these sizes.
@@ -157,18 +167,27 @@ impl Programs {
         };
         let key = (more, sizes.clone());
         self.cache.get_or_insert(&key, || -> Result<_, Error> {
-            let mut compile = |kind| -> Result<Box<dyn Executable>, Error> {
-                let lowered = pipeline::lower(&self.trainable, kind, sizes)?;
-                if kind == ProgramKind::Step {
-                    self.warnings = lowered.warnings;
-                }
-                pipeline::check_fetches(&lowered.graph, kind, &FetchSet::Only(key.0.clone()))?;
+            let mut prepare = |kind| -> Result<Box<dyn Executable>, Error> {
                 let (options, engine) = (&self.options, &self.engine);
-                prepare_in(lowered.graph, &fetches, options, engine, &self.memory)
+                let code_key = CodeKey {
+                    kind,
+                    fetches: fetches.clone(),
+                    sizes: sizes.clone(),
+                };
+                let (code, warnings) = self.code.get_or_compile(&code_key, || {
+                    let lowered = pipeline::lower(&self.trainable, kind, sizes)?;
+                    pipeline::check_fetches(&lowered.graph, kind, &FetchSet::Only(key.0.clone()))?;
+                    let code = ProgramCode::new(lowered.graph, &fetches, options, engine)?;
+                    Ok((code, lowered.warnings))
+                })?;
+                if kind == ProgramKind::Step {
+                    self.warnings = warnings;
+                }
+                code.executable(engine, &self.memory)
             };
-            let program = compile(self.kind)?;
+            let program = prepare(self.kind)?;
             let micro_batch = match self.accumulates {
-                true => Some(compile(ProgramKind::MicroBatch)?),
+                true => Some(prepare(ProgramKind::MicroBatch)?),
                 false => None,
             };
             let micro_bytes = micro_batch.as_ref().map_or(0, |m| m.bytes());

@@ -15,16 +15,15 @@ use crate::{Error, State};
 /// A program that a run executed, with its kernels and when they ran.
 ///
 /// ```
-/// use trainspec::program::InputView;
+/// use trainspec::InputView;
 /// use trainspec::session::{Options, RunOptions, Session, TraceLevel};
-/// use trainspec_compiler::{Compilation, source::NoFiles};
 ///
 /// let text = "
 ///     spec line;
 ///     model (x: f32[batch]) { param a: f32 = ones(); loss mean(a * x); }
 ///     train { optimizer gradient_descent(0.1); }
 /// ";
-/// let spec = Compilation::check("line", text, &NoFiles, &Default::default()).spec.unwrap();
+/// let spec = trainspec::check("line", text)?;
 /// let mut session = Session::new(&spec, &Options::default())?;
 /// let options = RunOptions { trace_level: TraceLevel::FullTrace, ..RunOptions::default() };
 /// let (_, metadata) = session.run_with("loss", &[("x", InputView::new(&[2], &[1.0_f32, 3.0]))], &options)?;
@@ -46,6 +45,19 @@ pub struct TracedProgram {
 }
 
 /// A kernel of a trace.
+///
+/// ```
+/// use std::time::Duration;
+/// use trainspec::session::{TracedKernel, TracedProgram, TracedSpan};
+///
+/// /// The time of all threads on each kernel.
+/// fn times(program: &TracedProgram) -> Vec<(&TracedKernel, Duration)> {
+///     let time = |k| program.spans.iter().filter(|span| span.kernel == k).map(|span: &TracedSpan| span.duration).sum();
+///     program.kernels.iter().enumerate().map(|(k, kernel)| (kernel, time(k))).collect()
+/// }
+/// # let empty = TracedProgram { kernels: vec![], spans: vec![], start: Duration::ZERO, duration: Duration::ZERO };
+/// # assert!(times(&empty).is_empty());
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct TracedKernel {
     /// Its name: a loop with its shape, or a library routine.
@@ -61,6 +73,14 @@ pub struct TracedKernel {
 }
 
 /// A stretch of time that a thread spent on a kernel.
+///
+/// ```
+/// use std::time::Duration;
+/// use trainspec::session::TracedSpan;
+///
+/// let span = TracedSpan { kernel: 0, thread: 1, start: Duration::from_micros(3), duration: Duration::from_micros(2) };
+/// assert_eq!(span.start + span.duration, Duration::from_micros(5));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TracedSpan {
     /// The index of the kernel.

@@ -126,7 +126,12 @@ impl SummaryOp {
         }
     }
 
-    fn collect(self, graph: &mut Graph, collections: Option<&[&str]>) -> Result<SummaryOp, Error> {
+    /// Adds it to collections, [`SUMMARIES`] where none are given.
+    pub(crate) fn collect(
+        self,
+        graph: &mut Graph,
+        collections: Option<&[&str]>,
+    ) -> Result<SummaryOp, Error> {
         let all = graph.collections_mut()?;
         for key in collections.unwrap_or(&[SUMMARIES]) {
             let collection = all.summaries.entry((*key).to_owned()).or_default();

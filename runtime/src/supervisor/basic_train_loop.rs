@@ -8,7 +8,7 @@ use crate::{Code, Error};
 ///
 /// ```
 /// use trainspec::Graph;
-/// use trainspec::program::InputView;
+/// use trainspec::InputView;
 /// use trainspec::supervisor::{Supervisor, SupervisorOptions, basic_train_loop};
 ///
 /// let text = "spec s; model (x: f32[batch]) { param a: f32 = ones(); loss mean(a * x); } train { optimizer gradient_descent(0.1); }";

@@ -29,6 +29,7 @@ use trainspec_formats::proto::{SessionLog, Summary};
 use crate::coordinator::{Coordinator, LooperThread, Thread};
 use crate::graph::{Collections, Graph, SUMMARIES, SharedSaver};
 use crate::monitored::{InitOp, ReadyOp, Setting, default_saver};
+use crate::queue::{QueueRunner, RunnerThread, restart_input, start_queue_runners};
 use crate::session::Options;
 use crate::summary::{SummaryOp, merge_all_summaries};
 use crate::train::{get_global_step, global_step};
@@ -38,7 +39,7 @@ use crate::{Code, Error};
 ///
 /// ```
 /// use trainspec::Graph;
-/// use trainspec::program::InputView;
+/// use trainspec::InputView;
 /// use trainspec::supervisor::{Supervisor, SupervisorOptions};
 ///
 /// let text = "spec s; model (x: f32[batch]) { param a: f32 = ones(); loss mean(a * x); } train { optimizer gradient_descent(0.1); }";
@@ -224,9 +225,13 @@ impl Supervisor {
         if let Some(writer) = &self.summary_writer {
             writer.reopen()?;
         }
+        restart_input(&self.graph);
         if !self.is_chief {
             let manager = &self.session_manager;
             let session = manager.wait_for_session(&self.graph, &self.options, Some(max_wait))?;
+            if start_standard_services {
+                self.start_queue_runners(None)?;
+            }
             return Ok(SharedSession::new(session));
         }
         let prepare = Prepare {
@@ -243,8 +248,25 @@ impl Supervisor {
         let session = SharedSession::new(session);
         if start_standard_services {
             self.start_standard_services(&session)?;
+            self.start_queue_runners(None)?;
         }
         Ok(session)
+    }
+
+    /// Starts queue runners under the coordinator of the services: those that are given, or all that the graph has collected, which a
+    /// session starts by itself.
+    pub fn start_queue_runners(
+        &self,
+        queue_runners: Option<&[QueueRunner]>,
+    ) -> Result<Vec<RunnerThread>, Error> {
+        let Some(runners) = queue_runners else {
+            return start_queue_runners(&self.graph, Some(&self.coordinator), None);
+        };
+        let mut threads = Vec::new();
+        for runner in runners {
+            threads.extend(runner.create_threads(Some(&self.coordinator))?);
+        }
+        Ok(threads)
     }
 
     /// Starts the threads that write summaries, count steps and save, and gives them. Without a folder nothing starts. Only a chief may.

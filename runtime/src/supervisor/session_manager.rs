@@ -20,6 +20,18 @@ pub const MAX_WAIT: Duration = Duration::from_secs(7200);
 pub const RECOVERY_WAIT: Duration = Duration::from_secs(30);
 
 /// Runs after `init_op`, where a session starts from initial values.
+///
+/// ```
+/// use std::sync::Arc;
+/// use trainspec::Session;
+/// use trainspec::supervisor::InitFn;
+///
+/// let init_fn: InitFn = Arc::new(|session: &mut Session| {
+///     assert_eq!(session.global_step(), 0);
+///     Ok(())
+/// });
+/// # let _ = init_fn;
+/// ```
 pub type InitFn = Arc<dyn Fn(&mut Session) -> Result<(), Error> + Send + Sync>;
 
 /// Where a session is restored from.
@@ -62,6 +74,18 @@ pub struct SessionManagerOptions {
 }
 
 /// Makes sessions for a manager.
+///
+/// ```
+/// use std::sync::Arc;
+/// use trainspec::supervisor::{SessionFactory, SessionManagerOptions};
+/// use trainspec::{Graph, Options, Session};
+///
+/// let factory: SessionFactory = Arc::new(|graph: &Graph, options: &Options| {
+///     Session::uninitialized(graph.spec(), &Options { seed: Some(7), ..options.clone() })
+/// });
+/// let options = SessionManagerOptions { factory: Some(factory), ..SessionManagerOptions::default() };
+/// # let _ = options;
+/// ```
 pub type SessionFactory = Arc<dyn Fn(&Graph, &Options) -> Result<Session, Error> + Send + Sync>;
 
 impl Default for SessionManagerOptions {
@@ -266,7 +290,7 @@ impl SessionManager {
     fn create(&self, graph: &Graph, options: &Options) -> Result<Session, Error> {
         match &self.options.factory {
             Some(factory) => factory(graph, options),
-            None => Session::uninitialized_in(graph.spec(), options, graph.storage().clone()),
+            None => Session::uninitialized(graph.spec(), &graph.options(options)),
         }
     }
 

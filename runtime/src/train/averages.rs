@@ -60,9 +60,9 @@ impl ExponentialMovingAverage {
     ///
     /// ```
     /// use trainspec::train::{ExponentialMovingAverage, Optimizer, Variable};
-    /// use trainspec_compiler::ir::DType;
-    /// use trainspec_compiler::ir::build::Builder;
-    /// use trainspec_compiler::ir::graph::Type;
+    /// use trainspec::DType;
+    /// use trainspec::train::Builder;
+    /// use trainspec::train::Type;
     ///
     /// let b = Builder::new("step");
     /// let w = Variable::new(&b, "w", &Type::new(DType::F32, &[3]));
@@ -100,8 +100,8 @@ impl ExponentialMovingAverage {
     ///
     /// ```
     /// use trainspec::train::ExponentialMovingAverage;
-    /// use trainspec_compiler::ir::DType;
-    /// use trainspec_compiler::ir::build::Builder;
+    /// use trainspec::DType;
+    /// use trainspec::train::Builder;
     ///
     /// let b = Builder::new("step");
     /// let ema = ExponentialMovingAverage::default();
@@ -164,14 +164,13 @@ impl ExponentialMovingAverage {
     ///
     /// ```
     /// use trainspec::train::ExponentialMovingAverage;
-    /// use trainspec_compiler::{Compilation, source::NoFiles};
     ///
     /// let text = "
     ///     spec line;
     ///     model (x: f32[batch]) { param a: f32 = ones(); state n: f32 = zeros(); loss mean(a * x) + n; }
     ///     train { optimizer gradient_descent(0.1); ema (decay: 0.9); }
     /// ";
-    /// let spec = Compilation::check("line", text, &NoFiles, &Default::default()).spec.unwrap();
+    /// let spec = trainspec::check("line", text)?;
     /// let restored = ExponentialMovingAverage::default().variables_to_restore_of(&spec)?;
     /// let pairs: Vec<_> = restored.iter().map(|(key, name)| (key.as_str(), name.as_str())).collect();
     /// assert_eq!(pairs, [("a/ExponentialMovingAverage", "a"), ("global_step", "global_step"), ("n", "n")]);

@@ -19,8 +19,8 @@ use crate::Error;
 /// ```
 /// use trainspec::DType;
 /// use trainspec::train::Variable;
-/// use trainspec_compiler::ir::build::Builder;
-/// use trainspec_compiler::ir::graph::Type;
+/// use trainspec::train::Builder;
+/// use trainspec::train::Type;
 ///
 /// let b = Builder::new("step");
 /// let w = Variable::new(&b, "layer/w", &Type::new(DType::F32, &[2]));
@@ -60,6 +60,19 @@ impl<'g> Variable<'g> {
 }
 
 /// A variable and the gradient of the loss with respect to it; `None` where the loss does not depend on it.
+///
+/// ```
+/// use trainspec::DType;
+/// use trainspec::train::{Builder, GradientAndVariable, Optimizer, Type, Variable};
+///
+/// let b = Builder::new("step");
+/// let w = Variable::new(&b, "w", &Type::new(DType::F32, &[]));
+/// let unused = Variable::new(&b, "unused", &Type::new(DType::F32, &[]));
+/// let optimizer = Optimizer::new("gradient_descent(0.1)")?;
+/// let gradients: Vec<GradientAndVariable<'_>> = optimizer.compute_gradients(w.value * w.value, &[w, unused])?;
+/// assert!(gradients[0].0.is_some() && gradients[1].0.is_none());
+/// # Ok::<(), trainspec::Error>(())
+/// ```
 pub type GradientAndVariable<'g> = (Option<Cotangent<'g>>, Variable<'g>);
 
 /// An optimizer of the library, or of one's own, for graphs that are built in Rust.
@@ -68,10 +81,10 @@ pub type GradientAndVariable<'g> = (Option<Cotangent<'g>>, Variable<'g>);
 ///
 /// ```
 /// use trainspec::train::{Optimizer, Variable};
-/// use trainspec_compiler::ir::autodiff::Cotangent;
-/// use trainspec_compiler::ir::build::Builder;
-/// use trainspec_compiler::ir::graph::Type;
-/// use trainspec_compiler::ir::DType;
+/// use trainspec::train::Cotangent;
+/// use trainspec::train::Builder;
+/// use trainspec::train::Type;
+/// use trainspec::DType;
 ///
 /// let optimizer = Optimizer::new("momentum(0.1, momentum: 0.9)")?;
 /// let b = Builder::new("step");
@@ -290,9 +303,9 @@ impl Optimizer {
     ///
     /// ```
     /// use trainspec::train::{Optimizer, Variable};
-    /// use trainspec_compiler::ir::DType;
-    /// use trainspec_compiler::ir::build::Builder;
-    /// use trainspec_compiler::ir::graph::Type;
+    /// use trainspec::DType;
+    /// use trainspec::train::Builder;
+    /// use trainspec::train::Type;
     ///
     /// let b = Builder::new("step");
     /// let ty = Type::new(DType::F32, &[3]);

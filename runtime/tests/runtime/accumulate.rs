@@ -1,16 +1,12 @@
 //! Gradient accumulation: the order of the sums, what hooks see, and updates that are stopped between two micro-batches.
 
-use std::ffi::OsString;
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use trainspec::env::{Env, Storage};
-use trainspec::program::Engine;
-use trainspec::saver::SharedClock;
+use trainspec::Engine;
 use trainspec::session::{End, Event, Options, Reading};
-use trainspec::trainer::train;
+use trainspec::train;
 use trainspec::{State, StopToken};
 use trainspec_compiler::{Binding, Footprint};
 use trainspec_formats::files::ReadAt;
@@ -170,38 +166,7 @@ fn any_number_of_threads_gives_the_same_bits() {
     }
 }
 
-/// An environment that sets a stop token at the n-th read of a file.
-#[derive(Debug)]
-struct StoppingEnv {
-    inner: MemoryEnv,
-    reads: Arc<AtomicU64>,
-    stop_at: u64,
-    stop: StopToken,
-}
-
-impl Env for StoppingEnv {
-    fn open(&self, path: &Path) -> io::Result<Box<dyn ReadAt>> {
-        Ok(Box::new(StoppingFile {
-            inner: self.inner.open(path)?,
-            reads: self.reads.clone(),
-            stop_at: self.stop_at,
-            stop: self.stop.clone(),
-        }))
-    }
-
-    fn list_dir(&self, folder: &Path) -> io::Result<Vec<OsString>> {
-        self.inner.list_dir(folder)
-    }
-
-    fn storage(&self) -> Arc<dyn Storage> {
-        self.inner.storage()
-    }
-
-    fn clock(&self) -> SharedClock {
-        self.inner.clock()
-    }
-}
-
+/// A file that sets a stop token at the n-th read.
 struct StoppingFile {
     inner: Box<dyn ReadAt>,
     reads: Arc<AtomicU64>,
@@ -228,20 +193,24 @@ fn a_stop_within_an_update_discards_its_micro_batches() {
     let spec = spec(&network(5, 7));
     let train_in = |dir: &RunDir, stop_at: u64| {
         let stop = StopToken::default();
-        let env: Arc<dyn Env> = Arc::new(StoppingEnv {
-            inner: memory.clone(),
-            reads: Arc::default(),
-            stop_at,
-            stop: stop.clone(),
+        let (reads, token) = (Arc::<AtomicU64>::default(), stop.clone());
+        let env = memory.env_opening(move |inner| {
+            Box::new(StoppingFile {
+                inner,
+                reads: reads.clone(),
+                stop_at,
+                stop: token.clone(),
+            })
         });
         let options = Options {
             dir: Some(dir.0.clone()),
             engine: Engine::compiled(1),
             stop,
+            env,
             ..Options::default()
         };
         let mut events = Vec::new();
-        let state = train(&spec, &options, &env, &mut |event: &Event| {
+        let state = train(&spec, &options, &mut |event: &Event| {
             events.push(event.clone());
         });
         (state.unwrap(), events)

@@ -7,10 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use trainspec::env::{Clock, Env, ReadAt, Storage, System};
-use trainspec::saver::SharedClock;
+use trainspec::env::{Clock, Env};
 use trainspec::session::{Event, Options};
-use trainspec::trainer::train;
+use trainspec::train;
 use trainspec::{Code, Error, State};
 use trainspec_compiler::typed::Spec;
 use trainspec_formats::storage;
@@ -27,10 +26,9 @@ fn disturbed(
     at: impl Fn(&Event) -> bool,
     disturb: impl FnOnce(),
 ) -> (Result<State, Error>, Vec<Event>) {
-    let env: Arc<dyn Env> = Arc::new(System::default());
     let mut events = Vec::new();
     let mut disturb = Some(disturb);
-    let trained = train(spec, options, &env, &mut |event: &Event| {
+    let trained = train(spec, options, &mut |event: &Event| {
         if at(event)
             && let Some(disturb) = disturb.take()
         {
@@ -219,10 +217,6 @@ fn a_disk_that_is_full_for_event_files_is_said_once_and_training_goes_on() {
     }
 }
 
-/// The files of this machine, and a clock that a test sets: `now` advances by a second a reading, plus a jump at some readings.
-#[derive(Debug)]
-struct JumpingEnv(System, Arc<JumpingClock>);
-
 #[derive(Debug, Default)]
 struct JumpingClock {
     readings: AtomicU64,
@@ -259,24 +253,6 @@ impl Clock for JumpingClock {
     fn sleep(&self, _: Duration) {}
 }
 
-impl Env for JumpingEnv {
-    fn open(&self, path: &Path) -> std::io::Result<Box<dyn ReadAt>> {
-        self.0.open(path)
-    }
-
-    fn list_dir(&self, folder: &Path) -> std::io::Result<Vec<std::ffi::OsString>> {
-        self.0.list_dir(folder)
-    }
-
-    fn storage(&self) -> Arc<dyn Storage> {
-        self.0.storage()
-    }
-
-    fn clock(&self) -> SharedClock {
-        self.1.clone()
-    }
-}
-
 /// The steps of the saves of a run whose checkpoints are four seconds apart; the clock is read once after each step.
 fn saves(name: &str, clock: JumpingClock) -> Vec<u64> {
     let folder = Folder::new(name);
@@ -287,18 +263,19 @@ fn saves(name: &str, clock: JumpingClock) -> Vec<u64> {
             *every = trainspec_compiler::typed::Interval::Seconds(4.0);
         }
     }
-    let env: Arc<dyn Env> = Arc::new(JumpingEnv(System::default(), Arc::new(clock)));
-    let mut saved = Vec::new();
-    let state = train(
-        &Arc::new(spec),
-        &options(&folder),
-        &env,
-        &mut |event: &Event| {
-            if let Event::Saved { step, .. } = event {
-                saved.push(*step);
-            }
+    let options = Options {
+        env: Env {
+            clock: Arc::new(clock),
+            ..Env::default()
         },
-    );
+        ..options(&folder)
+    };
+    let mut saved = Vec::new();
+    let state = train(&Arc::new(spec), &options, &mut |event: &Event| {
+        if let Event::Saved { step, .. } = event {
+            saved.push(*step);
+        }
+    });
     assert_eq!(bits(&state.unwrap()), uninterrupted(), "{name}");
     saved
 }

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value as Json;
+use trainspec::InputView;
+use trainspec::env::Env;
 use trainspec::hooks::{
     CheckpointSaverHook, CheckpointSaverListener, Every, FeedFnHook, FinalOpsHook,
     GlobalStepWaiterHook, LoggingTensorHook, NanTensorHook, ProfilerHook, SecondOrStepTimer,
@@ -16,7 +18,6 @@ use trainspec::monitored::{
     ChiefSessionCreator, InitialSession, MonitoredSession, Scaffold, Setting,
     TrainingSessionOptions, monitored_training_session,
 };
-use trainspec::program::InputView;
 use trainspec::session::{RunOptions, Session, Target};
 use trainspec::summary::scalar_summary;
 use trainspec::{Code, Coordinator, Error, Graph, StopToken, Tensor};
@@ -270,7 +271,13 @@ fn oracle_hooks_act_at_the_runs_at_which_tensorflow_s_do() {
                 let folder = Folder::new(name);
                 let clock = Arc::new(ManualClock::default());
                 let storage = trainspec_formats::storage::local();
-                let graph = Graph::new_in(&line(), storage, clock.clone());
+                let graph = Graph::new_in(
+                    &line(),
+                    Env {
+                        storage,
+                        clock: clock.clone(),
+                    },
+                );
                 let every = Every::Steps(case["args"]["every_n_steps"].as_u64().unwrap());
                 let hook = StepCounterHook::new(&folder.0).every(every);
                 let creator = Box::<InitialSession>::default();
@@ -630,7 +637,13 @@ fn logged_values_have_the_text_of_tensorflow() {
     let sink = move |line: &str| own.lock().unwrap().push(line.to_owned());
     let clock = Arc::new(ManualClock::default());
     let storage = trainspec_formats::storage::local();
-    let graph = Graph::new_in(&line(), storage, clock.clone());
+    let graph = Graph::new_in(
+        &line(),
+        Env {
+            storage,
+            clock: clock.clone(),
+        },
+    );
     // Tags are sorted; the first line has no time.
     let hook = LoggingTensorHook::tagged([("step", "global_step"), ("loss", "loss")], sink);
     let hooks: Vec<Box<dyn SessionRunHook>> = vec![Box::new(hook.every_n_iter(2).unwrap())];
@@ -824,7 +837,13 @@ fn a_profiler_traces_at_the_steps_of_tensorflow_s() {
 #[test]
 fn a_waiter_reads_the_step_every_half_second_until_it_is_reached() {
     let clock = Arc::new(ManualClock::default());
-    let graph = Graph::new_in(&line(), trainspec_formats::storage::local(), clock.clone());
+    let graph = Graph::new_in(
+        &line(),
+        Env {
+            clock: clock.clone(),
+            ..Env::default()
+        },
+    );
     let mut step = 0;
     let waiter = GlobalStepWaiterHook::new(10).reading(move || {
         step += 3;

@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value as Json;
+use trainspec::InputView;
 use trainspec::hooks::{
     SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues, StopAtStepHook,
 };
 use trainspec::monitored::{InitialSession, MonitoredSession};
-use trainspec::program::InputView;
 use trainspec::session::{Session, Target};
 use trainspec::{Cause, Code, Coordinator, Error, Graph, LooperThread};
 

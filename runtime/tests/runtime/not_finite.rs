@@ -1,6 +1,6 @@
 //! Losses that are not finite: the step fails before it writes state, and the error names the first value that is not finite.
 
-use trainspec::program::Engine;
+use trainspec::Engine;
 use trainspec::session::{End, Event, Options};
 use trainspec::{Cause, Error, State};
 use trainspec_compiler::diag::Diagnostic;

@@ -1,6 +1,6 @@
 //! Positions of input pipelines: a pipeline that seeks reads on as if it had never been interrupted.
 
-use trainspec::data::{Batch, Input, Pipeline, Position};
+use trainspec::internals::data::{Batch, Input, Pipeline, Position};
 use trainspec::{Code, Error};
 use trainspec_compiler::ir::philox::Key;
 use trainspec_formats::records::Compression;
@@ -72,7 +72,7 @@ fn source(draws: &mut Draws) -> (MemoryEnv, String) {
 /// One random stage; without `records` it works on batches.
 fn stage(draws: &mut Draws, records: bool) -> String {
     let n = draws.int(1, 7);
-    match draws.int(0, 12) {
+    match draws.int(0, 15) {
         0 if records => "map r = random_uniform([]);".to_owned(),
         0 => "map r = random_uniform([2]);".to_owned(),
         1 => "map x = 3 * x + 1;".to_owned(),
@@ -91,6 +91,12 @@ fn stage(draws: &mut Draws, records: bool) -> String {
             draws.of(&["train", "holdout"])
         ),
         10 => "cache;".to_owned(),
+        11 => format!("window (size: {n}, shift: {});", draws.int(1, 5)),
+        12 => "shuffle;".to_owned(),
+        13 => format!(
+            "split (part: {}, holdout: 0.3, by: x, seed: {n});",
+            draws.of(&["train", "holdout"])
+        ),
         _ => draws.of(&["repeat;", "prefetch 2;"]).to_owned(),
     }
 }
@@ -252,10 +258,10 @@ fn a_position_reads_as_a_line_per_stage() {
     let env = MemoryEnv::new(&[("n.csv", &numbers(20))]);
     let settings = format!("{NUMBERS} map x = x + 1; skip 2; batch 3; repeat;");
     // 9 records after 2 that were skipped: ten lines of two bytes, one of three.
-    let text = "csv/1 0 11 23 12 3\nmap/1 11\nskip/1 2\nrepeat/1 0 0 0 1 0";
+    let text = "csv/2 0 11 23 12 3 11\nmap/2 0\nskip/1 2\nrepeat/1 0 0 0 1 0";
     assert_eq!(position(&env, &settings, 3).to_string(), text);
     let settings = format!("{NUMBERS} shuffle (buffer: 4, seed: 1);");
-    let text = "csv/1 0 0 0 0 0\nshuffle/1 0 3 6 0";
+    let text = "csv/2 0 0 0 0 0 0\nshuffle/1 0 3 6 0";
     assert_eq!(position(&env, &settings, 3).to_string(), text);
 }
 
@@ -318,10 +324,10 @@ fn no_numbers_make_a_seek_panic() {
 fn a_position_of_another_pipeline_is_refused() {
     let env = MemoryEnv::new(&[("n.csv", &numbers(9))]);
     let settings = format!("{NUMBERS} shuffle (buffer: 4, seed: 1); take 5;");
-    let csv = "csv/1 0 0 0 0 0";
+    let csv = "csv/2 0 0 0 0 0 0";
     for (position, code, message) in [
         (
-            "csv/1 0 0 0 0 0\nshuffle/1 0 0 0 0\nskip/1 2",
+            "csv/2 0 0 0 0 0 0\nshuffle/1 0 0 0 0\nskip/1 2",
             Code::InvalidArgument,
             "the position has `skip` where the data set has `take`",
         ),
@@ -376,12 +382,12 @@ fn a_position_of_another_pipeline_is_refused() {
             "the position of `shuffle` has 7 for a flag, and not 0 or 1",
         ),
         (
-            "csv/1 2 0 0 0 0\nshuffle/1 0 0 0 0\ntake/1 3",
+            "csv/2 2 0 0 0 0 0\nshuffle/1 0 0 0 0\ntake/1 3",
             Code::DataLoss,
             "the position of `csv` is after 2 files, and there are 1",
         ),
         (
-            "csv/1 1 3 0 0 0\nshuffle/1 0 0 0 0\ntake/1 3",
+            "csv/2 1 3 0 0 0 0\nshuffle/1 0 0 0 0\ntake/1 3",
             Code::DataLoss,
             "the position of `csv` has read records after the last file",
         ),
@@ -539,6 +545,6 @@ fn an_error_of_the_lookahead_comes_after_its_batch() {
 fn pipelines_and_inputs_can_be_sent_to_another_thread() {
     fn is_send<T: Send>() {}
     is_send::<Input>();
-    is_send::<trainspec::data::Pipeline>();
-    is_send::<trainspec::data::DataContext>();
+    is_send::<trainspec::internals::data::Pipeline>();
+    is_send::<trainspec::internals::data::DataContext>();
 }

@@ -26,19 +26,20 @@ fn text(input: &str, hooks: &str) -> String {
     )
 }
 
-fn env() -> Arc<dyn Env> {
-    Arc::new(MemoryEnv::new(&[("ones.csv", ONES)]))
+fn env() -> Env {
+    MemoryEnv::new(&[("ones.csv", ONES)]).env()
 }
 
 fn train(text: &str, registry: Registry, dir: &RunDir) -> (Result<State, Error>, Vec<Event>) {
     let options = Options {
         registry,
         dir: Some(dir.0.clone()),
+        env: env(),
         ..Options::default()
     };
     let mut events = Vec::new();
     let mut observer = |event: &Event| events.push(event.clone());
-    let trained = trainspec::trainer::train(&spec(text), &options, &env(), &mut observer);
+    let trained = trainspec::train(&spec(text), &options, &mut observer);
     (trained, events)
 }
 
@@ -180,9 +181,10 @@ fn what_is_missing_superfluous_or_of_another_type_is_one_error() {
     assert_eq!(made.load(Ordering::Relaxed), 0);
     let options = Options {
         registry,
+        env: env(),
         ..Options::default()
     };
-    let dry = dry_run(&spec(&text), &options, &env()).unwrap_err();
+    let dry = dry_run(&spec(&text), &options).unwrap_err();
     assert_eq!(dry.to_string(), message);
 }
 

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trainspec::env::{Env, Storage, System};
+use trainspec::env::{Env, Storage};
 use trainspec::saver::NewestCheckpoint;
 use trainspec::session::{End, Event, Options};
-use trainspec::trainer::train;
+use trainspec::train;
 use trainspec::{Code, Engine, Error, State, StopToken};
 use trainspec_compiler::typed::Spec;
 use trainspec_formats::events::{Purge, Run, RunOptions};
@@ -110,9 +110,12 @@ pub(crate) fn run_in(
     spec: &Arc<Spec>,
     options: &Options,
 ) -> (Result<State, Error>, Vec<Event>) {
-    let env: Arc<dyn Env> = Arc::new(System::with_storage(storage));
+    let options = Options {
+        env: Env::with_storage(storage),
+        ..options.clone()
+    };
     let mut events = Vec::new();
-    let trained = train(spec, options, &env, &mut |event: &Event| {
+    let trained = train(spec, &options, &mut |event: &Event| {
         events.push(event.clone())
     });
     (trained, events)
@@ -327,10 +330,9 @@ fn a_stop_token_ends_a_run_that_goes_on_later() {
         stop: stop.clone(),
         ..options(&folder)
     };
-    let env: Arc<dyn Env> = Arc::new(System::default());
     let mut end = None;
     let spec = training(13, 0.05);
-    let state = train(&spec, &stopped, &env, &mut |event: &Event| match event {
+    let state = train(&spec, &stopped, &mut |event: &Event| match event {
         Event::Saved { step: 6, .. } => stop.request_stop(),
         Event::Ended { step, why, .. } => end = Some((*step, why.clone())),
         _ => {}

@@ -380,7 +380,7 @@ fn what_can_never_be_run_is_refused_by_check() {
         (
             line("feature s: string; batch 2;", "", "")
                 .replace("(x: f32[batch]", "(s: string[batch], x: f32[batch]"),
-            "`s` holds strings, which cannot be computed with yet",
+            "a model takes no strings, and `s` is `string[batch]`",
         ),
     ] {
         assert_eq!(check_errors(&text), [message]);

@@ -34,10 +34,12 @@ fn halving(hooks: &str) -> String {
 
 fn train(text: &str, options: &Options) -> (State, Vec<Event>) {
     let mut events = Vec::new();
-    let env: std::sync::Arc<dyn trainspec::env::Env> =
-        std::sync::Arc::new(MemoryEnv::new(&[("ones.csv", ONES)]));
+    let options = Options {
+        env: MemoryEnv::new(&[("ones.csv", ONES)]).env(),
+        ..options.clone()
+    };
     let mut observer = |event: &Event| events.push(event.clone());
-    let trained = trainspec::trainer::train(&spec(text), options, &env, &mut observer);
+    let trained = trainspec::train(&spec(text), &options, &mut observer);
     (trained.unwrap_or_else(|e| panic!("{e}")), events)
 }
 

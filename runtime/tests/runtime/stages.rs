@@ -318,3 +318,127 @@ fn a_map_that_fails_names_the_record() {
         .collect();
     assert_eq!(notes, ["in the record at n.csv:4"]);
 }
+
+#[test]
+fn windows_overlap_or_have_gaps() {
+    assert_eq!(through(7, "window 3;", 99), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(
+        through(6, "window (size: 3, shift: 1);", 99),
+        [0, 1, 2, 1, 2, 3, 2, 3, 4, 3, 4, 5]
+    );
+    assert_eq!(through(9, "window (size: 2, shift: 4);", 99), [0, 1, 4, 5]);
+    assert_eq!(through(2, "window 3;", 99), [0_i64; 0]);
+    // An epoch begins a new window; before `window` it does not.
+    assert_eq!(through(3, "window 2; epochs 2;", 99), [0, 1, 0, 1]);
+    assert_eq!(through(3, "epochs 2; window 2;", 99), [0, 1, 2, 0, 1, 2]);
+    let env = MemoryEnv::new(&[("n.csv", &numbers(40))]);
+    let settings = "source csv(\"n.csv\"); feature x: i64; window (size: 4, shift: 2); batch 5;";
+    let found = read(&env, settings, 99).unwrap();
+    assert_eq!(found[0].values["x"].shape(), [5, 4]);
+    assert_eq!(ints(&found, "x")[..6], [0, 1, 2, 3, 2, 3]);
+}
+
+#[test]
+fn an_exact_shuffle_is_a_permutation_of_the_whole_epoch() {
+    let stages = "cache; shuffle (seed: 5); epochs 3;";
+    let found = through(3000, stages, 9999);
+    assert_eq!(found, through(3000, stages, 9999));
+    let mut firsts = BTreeSet::new();
+    for pass in found.chunks(3000) {
+        let mut sorted = pass.to_vec();
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..3000).collect::<Vec<i64>>());
+        firsts.insert(pass[..5].to_vec());
+        // A buffer would keep early records near the start.
+        assert!(pass[..300].iter().any(|x| *x > 2000));
+    }
+    assert_eq!(firsts.len(), 3, "every epoch has an order of its own");
+    let before = "cache; map x = x + 1; skip 1; take 7; shard (index: 1, count: 2); shuffle;";
+    let mut found = through(20, before, 99);
+    found.sort_unstable();
+    assert_eq!(found, [3, 5, 7]);
+}
+
+#[test]
+fn an_exact_shuffle_needs_records_with_indices() {
+    let errors = |stages: &str| {
+        check_errors(&format!(
+            "spec test; data d {{ source csv(\"n.csv\"); feature x: i64; {stages} }}"
+        ))
+    };
+    let message =
+        "without a buffer `shuffle` reads records by their indices, which these do not have";
+    for stages in [
+        "shuffle;",
+        "cache; filter x > 1; shuffle;",
+        "cache; epochs 2; shuffle;",
+    ] {
+        assert_eq!(errors(stages), [message], "{stages}");
+    }
+    assert!(errors("cache; shuffle;").is_empty());
+    assert!(errors("filter x > 1; cache; shuffle;").is_empty());
+}
+
+#[test]
+fn a_split_by_a_feature_moves_no_record_when_the_file_grows() {
+    let side = |n: usize, part: &str| {
+        through(
+            n,
+            &format!("split (part: {part}, holdout: 0.25, by: x, seed: 3);"),
+            9999,
+        )
+    };
+    let (train, holdout) = (side(4000, "train"), side(4000, "holdout"));
+    let mut all = [train.clone(), holdout.clone()].concat();
+    all.sort_unstable();
+    assert_eq!(all, (0..4000).collect::<Vec<i64>>());
+    // Four standard deviations of a binomial distribution: sqrt(4000 * 0.25 * 0.75) = 27.4.
+    assert!((890..=1110).contains(&holdout.len()), "{}", holdout.len());
+    let fewer: Vec<i64> = holdout.iter().copied().filter(|x| *x < 1000).collect();
+    assert_eq!(side(1000, "holdout"), fewer);
+    // Records with one value are on one side.
+    let groups = through(
+        500,
+        "map g = floordiv(x, 10); split (part: holdout, holdout: 0.5, by: g);",
+        999,
+    );
+    for x in &groups {
+        let first = x / 10 * 10;
+        assert!(
+            (first..first + 10).all(|other| groups.contains(&other)),
+            "{x}"
+        );
+    }
+}
+
+#[test]
+fn a_filter_that_keeps_nothing_ends() {
+    let env = MemoryEnv::new(&[("n.csv", &numbers(4))]);
+    let settings = "source csv(\"n.csv\"); feature x: i64; repeat; filter x > 9; batch 2;";
+    let error = read(&env, settings, 1).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the filter kept no record of 100 epochs in a row"
+    );
+}
+
+#[test]
+fn random_maps_draw_again_in_every_epoch_wherever_it_begins() {
+    let env = MemoryEnv::new(&[("n.csv", &numbers(8))]);
+    let distinct = |stages: &str| {
+        let settings = format!("source csv(\"n.csv\"); feature x: i64; {stages}");
+        let found = read(&env, &settings, 99).unwrap();
+        let bits = found.iter().map(|e| e.values["r"].to_f64s()[0].to_bits());
+        (bits.collect::<BTreeSet<u64>>().len(), found.len())
+    };
+    for stages in [
+        "map r = random_uniform([]); epochs 2;",
+        "epochs 2; map r = random_uniform([]);",
+        "cache; map r = random_uniform([]); epochs 2;",
+        "epochs 2; map r = random_uniform([]); epochs 2;",
+        "split (part: train, holdout: 2); map r = random_uniform([]); epochs 3;",
+    ] {
+        let (distinct, all) = distinct(stages);
+        assert_eq!(distinct, all, "{stages}");
+    }
+}

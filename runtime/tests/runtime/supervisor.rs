@@ -5,12 +5,14 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use trainspec::InputView;
+use trainspec::env::Env;
 use trainspec::graph::SharedSaver;
 use trainspec::monitored::{
     ChiefSessionCreator, InitOp, MonitoredSession, ReadyOp, Scaffold, SessionCreator, Setting,
     TrainingSessionOptions, WorkerSessionCreator, monitored_training_session,
 };
-use trainspec::program::InputView;
+use trainspec::saver::SharedClock;
 use trainspec::saver::{Saver, SaverOptions, VarList};
 use trainspec::session::{Options, Session};
 use trainspec::summary::{
@@ -25,7 +27,6 @@ use trainspec::train::{
 };
 use trainspec::{Code, Error, Graph, Tensor};
 use trainspec_formats::proto::summary::value::Value;
-use trainspec_formats::storage;
 
 use crate::hooks::{Folder, ManualClock, events};
 use crate::monitored::line;
@@ -92,6 +93,15 @@ fn manager(calls: &Calls, with_local: bool) -> SessionManager {
 
 fn a_of(session: &Session) -> f64 {
     session.state().get("a").unwrap().to_f64s()[0]
+}
+
+/// A graph with a clock of its own.
+fn graph_at(clock: SharedClock) -> Graph {
+    let env = Env {
+        clock,
+        ..Env::default()
+    };
+    Graph::new_in(&line(), env)
 }
 
 #[test]
@@ -212,7 +222,7 @@ fn a_recovery_says_whether_the_session_is_ready_and_tries_local_initialization()
 #[test]
 fn waits_end_before_they_would_sleep_past_their_time() {
     let clock = Arc::new(ManualClock::default());
-    let graph = Graph::new_in(&line(), storage::local(), clock.clone());
+    let graph = graph_at(clock.clone());
     let options = Options::default();
     let calls = Calls::default();
     let error = manager(&calls, false)
@@ -324,7 +334,7 @@ fn the_init_fn_of_a_scaffold_gets_the_scaffold_and_the_session() {
 
     // A worker's session is ready only where another initializes it.
     let clock = Arc::new(ManualClock::default());
-    let mut graph = Graph::new_in(&line(), storage::local(), clock.clone());
+    let mut graph = graph_at(clock.clone());
     let worker = WorkerSessionCreator::default().create_session(&mut graph);
     assert_eq!(worker.unwrap_err().code(), Code::DeadlineExceeded);
     assert_eq!(clock.0.load(Ordering::Relaxed), 1_800_000, "half an hour");
@@ -412,9 +422,8 @@ fn a_supervisor_saves_summarizes_and_counts_on_threads() {
             while !supervisor.should_stop() && session.lock().global_step() < 5 {
                 train(session)?;
             }
-            // All services have acted at least once.
-            let path = folder.0.join("checkpoint");
-            while !path.exists() || events_flushed(supervisor, &folder.0) < 3 {
+            // Until all services have acted after a step, on however slow a machine.
+            while !has_events(supervisor, &folder.0, &SERVICES) {
                 std::thread::sleep(Duration::from_millis(5));
             }
             Ok(())
@@ -427,7 +436,7 @@ fn a_supervisor_saves_summarizes_and_counts_on_threads() {
         &(0, "Stop".to_owned()),
         "without a step"
     );
-    for what in ["weight", "global_step/sec", "Checkpoint"] {
+    for what in SERVICES {
         assert!(
             found.iter().any(|(_, text)| text.starts_with(what)),
             "{what}: {found:?}"
@@ -449,10 +458,18 @@ fn a_supervisor_saves_summarizes_and_counts_on_threads() {
     );
 }
 
-/// How many summaries are in the event file, after a flush.
-fn events_flushed(supervisor: &Supervisor, folder: &Path) -> usize {
+/// What the services of a supervisor write: summaries, steps per second, and where a checkpoint is.
+const SERVICES: [&str; 3] = ["weight", "global_step/sec", "Checkpoint"];
+
+/// Whether each of some texts begins an entry of the event file that is from after the first step, after a flush.
+fn has_events(supervisor: &Supervisor, folder: &Path, texts: &[&str]) -> bool {
     supervisor.summary_writer().unwrap().flush().unwrap();
-    events(folder).len()
+    let found = events(folder);
+    let mut texts = texts.iter();
+    texts.all(|text| {
+        let mut later = found.iter().filter(|(step, _)| *step > 0);
+        later.any(|(_, entry)| entry.starts_with(text))
+    })
 }
 
 #[test]
@@ -496,7 +513,7 @@ fn a_supervisor_switches_services_off() {
 
     // One that is not the chief has no writer, path or services, and waits for its session.
     let clock = Arc::new(ManualClock::default());
-    let graph = Graph::new_in(&line(), storage::local(), clock);
+    let graph = graph_at(clock.clone());
     let worker = SupervisorOptions {
         is_chief: false,
         logdir: Some(folder.0.clone()),

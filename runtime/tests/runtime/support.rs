@@ -1,4 +1,4 @@
-//! An in-memory environment (a fake [`Env`]), and helpers that run data sets and specs in it.
+//! An environment with data files in memory, and helpers that run data sets and specs in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -8,16 +8,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use trainspec::data::{DataContext, Element, Pipeline};
 use trainspec::env::{Clock, Env, ReadAt, Storage};
-use trainspec::saver::SharedClock;
+use trainspec::internals::data::{DataContext, Element, Pipeline};
 use trainspec::session::{Event, Options};
-use trainspec::trainer::train;
+use trainspec::train;
 use trainspec::{Error, State};
 use trainspec_compiler::Compilation;
 use trainspec_compiler::diag::Diagnostic;
 use trainspec_compiler::source::NoFiles;
 use trainspec_compiler::typed::Spec;
+use trainspec_formats::storage::{Lock, Metadata, WriteFile};
 
 /// Files by path, and a fake clock.
 #[derive(Debug, Clone, Default)]
@@ -54,15 +54,59 @@ impl MemoryEnv {
     }
 }
 
-impl Env for MemoryEnv {
+impl MemoryEnv {
+    /// The environment: relative paths are files in memory, all others those of the disk.
+    pub(crate) fn env(&self) -> Env {
+        self.env_opening(|file| file)
+    }
+
+    /// As [`MemoryEnv::env`], with every file in memory passed through a function when it is opened.
+    pub(crate) fn env_opening(
+        &self,
+        opening: impl Fn(Box<dyn ReadAt>) -> Box<dyn ReadAt> + Send + Sync + 'static,
+    ) -> Env {
+        Env {
+            storage: Arc::new(MemoryStorage {
+                files: self.files.clone(),
+                opening: Box::new(opening),
+                disk: trainspec_formats::storage::local(),
+            }),
+            clock: self.clock.clone(),
+        }
+    }
+}
+
+/// What happens to an opened file.
+type Opening = Box<dyn Fn(Box<dyn ReadAt>) -> Box<dyn ReadAt> + Send + Sync>;
+
+/// Files in memory over those of the disk.
+struct MemoryStorage {
+    files: Arc<BTreeMap<PathBuf, Vec<u8>>>,
+    opening: Opening,
+    disk: Arc<dyn Storage>,
+}
+
+impl std::fmt::Debug for MemoryStorage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("MemoryStorage")
+            .field(&self.files.keys())
+            .finish()
+    }
+}
+
+impl Storage for MemoryStorage {
     fn open(&self, path: &Path) -> io::Result<Box<dyn ReadAt>> {
         match self.files.get(path) {
-            Some(bytes) => Ok(Box::new(MemoryFile(bytes.clone()))),
-            None => Err(io::ErrorKind::NotFound.into()),
+            Some(bytes) => Ok((self.opening)(Box::new(MemoryFile(bytes.clone())))),
+            None if path.is_relative() => Err(io::ErrorKind::NotFound.into()),
+            None => self.disk.open(path),
         }
     }
 
-    fn list_dir(&self, folder: &Path) -> io::Result<Vec<OsString>> {
+    fn list(&self, folder: &Path) -> io::Result<Vec<OsString>> {
+        if folder.is_absolute() {
+            return self.disk.list(folder);
+        }
         let below = (self.files.keys()).filter_map(|p| p.strip_prefix(folder).ok());
         let names: BTreeSet<OsString> = below
             .filter_map(|p| Some(p.components().next()?.as_os_str().to_owned()))
@@ -70,12 +114,48 @@ impl Env for MemoryEnv {
         Ok(names.into_iter().collect())
     }
 
-    fn storage(&self) -> Arc<dyn Storage> {
-        trainspec_formats::storage::local()
+    fn create_new(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
+        self.disk.create_new(path)
     }
 
-    fn clock(&self) -> SharedClock {
-        self.clock.clone()
+    fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
+        self.disk.create(path)
+    }
+
+    fn append(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
+        self.disk.append(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove_file(path)
+    }
+
+    fn create_dir_all(&self, folder: &Path) -> io::Result<()> {
+        self.disk.create_dir_all(folder)
+    }
+
+    fn metadata(&self, path: &Path) -> io::Result<Metadata> {
+        self.disk.metadata(path)
+    }
+
+    fn canonicalize(&self, path: &Path) -> io::Result<PathBuf> {
+        self.disk.canonicalize(path)
+    }
+
+    fn sync(&self, path: &Path) -> io::Result<()> {
+        self.disk.sync(path)
+    }
+
+    fn try_lock(&self, path: &Path) -> io::Result<Option<Box<dyn Lock>>> {
+        self.disk.try_lock(path)
+    }
+
+    fn is_locked(&self, path: &Path) -> bool {
+        self.disk.is_locked(path)
     }
 }
 
@@ -155,11 +235,15 @@ pub(crate) fn open(env: &MemoryEnv, settings: &str, seed: i64) -> Result<Pipelin
 pub(crate) fn context(env: &MemoryEnv, spec: &Arc<Spec>, seed: i64) -> DataContext {
     DataContext {
         spec: spec.clone(),
-        env: Arc::new(env.clone()),
+        storage: env.env().storage,
         folder: Path::new("").into(),
         seed,
         pipeline: Default::default(),
+        engine: trainspec::Engine::compiled(1),
+        files: Default::default(),
         remainder: trainspec_compiler::typed::Remainder::Drop,
+        training: true,
+        tables: Default::default(),
     }
 }
 
@@ -189,13 +273,13 @@ pub(crate) fn run(
 ) -> (Result<State, Error>, Vec<Event>) {
     let spec = spec(text);
     let mut events = Vec::new();
-    let env: Arc<dyn Env> = Arc::new(env.clone());
     let folder = RunDir::new();
     let options = Options {
         dir: Some(folder.0.clone()),
+        env: env.env(),
         ..options.clone()
     };
-    let outcome = train(&spec, &options, &env, &mut |event: &Event| {
+    let outcome = train(&spec, &options, &mut |event: &Event| {
         events.push(event.clone());
     });
     (outcome, events)

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use trainspec::data::Pipeline;
-use trainspec::env::{Env, System};
+use trainspec::env::Env;
+use trainspec::internals::data::Pipeline;
 use trainspec::saver::{Records, Saver, SaverOptions};
 use trainspec::session::{Event, Options};
-use trainspec::trainer::train;
+use trainspec::train;
 use trainspec::{State, Tensor};
 use trainspec_compiler::source::NoFiles;
 use trainspec_compiler::typed::Spec;
@@ -107,6 +107,10 @@ fn spec_with(signature: &SettingSignature, arguments: &str) -> String {
     match (signature.section, word) {
         ("source", _) => source = call,
         ("data", "batch") => batch = setting,
+        // Without a buffer it needs records with indices; windows change the types, so they are dropped again.
+        ("data", "shuffle") => stages = format!("cache; {setting}"),
+        ("data", "window") => stages = format!("{setting} map x = x[0]; map y = y[0];"),
+        ("data", "split") => stages = setting.replace("by: loss", "by: x"),
         ("data", _) => stages = setting,
         ("train", "data") => trained = format!("{setting} steps 2;"),
         ("train", "steps" | "epochs") => trained = format!("data d; {setting}"),
@@ -158,13 +162,13 @@ fn spec_with(signature: &SettingSignature, arguments: &str) -> String {
 fn run(signature: &SettingSignature, spec: &Arc<Spec>) -> Result<(), String> {
     let env = MemoryEnv::new(&[("line.csv", LINE)]);
     Pipeline::open(&context(&env, spec, 0), &spec.data[0]).map_err(|e| e.to_string())?;
-    let mut env: Arc<dyn Env> = Arc::new(env);
     if signature.section != "source" {
         let folder = RunDir::new();
         let words = RunDir::new();
         let words = &words.0;
         let mut options = Options {
             dir: Some(folder.0.clone()),
+            env: env.env(),
             ..Options::default()
         };
         if spec.warm_start.is_some() {
@@ -179,9 +183,9 @@ fn run(signature: &SettingSignature, spec: &Arc<Spec>) -> Result<(), String> {
             options.warm_start = Some(saved.unwrap());
             options.folder = words.clone();
             std::fs::write(words.join("line.csv"), LINE).unwrap();
-            env = Arc::new(System::default());
+            options.env = Env::default();
         }
-        train(spec, &options, &env, &mut |_: &Event| {}).map_err(|e| e.to_string())?;
+        train(spec, &options, &mut |_: &Event| {}).map_err(|e| e.to_string())?;
     }
     Ok(())
 }

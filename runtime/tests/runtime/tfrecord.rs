@@ -90,7 +90,7 @@ fn features_are_found_by_key_and_converted() {
         assert_eq!(ints(&found, "list#count"), [3, 0]);
         assert_eq!(found[1].values["name"], Tensor::scalar(b"two".to_vec()));
         assert_eq!(found[1].values["more"], Tensor::scalar(7.0_f32));
-        let location = found[1].location.as_ref().unwrap();
+        let location = found[1].location().unwrap();
         assert_eq!(location.to_string(), "a.tfrecord, record 2");
     }
 }

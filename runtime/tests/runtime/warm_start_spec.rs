@@ -1,13 +1,12 @@
 //! `warm_start` in a spec: TensorFlow's cases through the language, plans that are printed, and runs that are resumed.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use serde_json::Value as Json;
 use trainspec::env::Env;
 use trainspec::saver::{Records, Saver, SaverOptions};
 use trainspec::session::{Event, Options, Session};
-use trainspec::trainer::train;
+use trainspec::train;
 use trainspec::{Code, Error, State, Tensor, dry_run};
 use trainspec_testing::folders::Folder;
 
@@ -191,15 +190,19 @@ fn line(items: &str) -> String {
     )
 }
 
-fn environment() -> Arc<dyn Env> {
-    Arc::new(MemoryEnv::new(&[("line.csv", b"0,1\n1,3\n")]))
+fn environment() -> Env {
+    MemoryEnv::new(&[("line.csv", b"0,1\n1,3\n")]).env()
 }
 
 /// Trains; the events and the final state.
 fn trained(text: &str, options: &Options) -> Result<(Vec<Event>, State), Error> {
     let mut events = Vec::new();
     let mut observer = |event: &Event| events.push(event.clone());
-    let last = train(&spec(text), options, &environment(), &mut observer)?;
+    let options = Options {
+        env: environment(),
+        ..options.clone()
+    };
+    let last = train(&spec(text), &options, &mut observer)?;
     Ok((events, last))
 }
 
@@ -382,7 +385,11 @@ fn all_that_does_not_fit_is_listed_with_the_nearest_name() {
         "{help:?}"
     );
     // A dry run says so, too.
-    let found = dry_run(&spec(&text), &Options::default(), &environment());
+    let in_memory = Options {
+        env: environment(),
+        ..Options::default()
+    };
+    let found = dry_run(&spec(&text), &in_memory);
     assert_eq!(found.unwrap_err().to_string(), error.to_string());
     let text = line("warm_start (checkpoint: \"/nowhere/at/all\");");
     let error = initial(&text, &folder).unwrap_err();

@@ -1,5 +1,7 @@
 //! CSV fields parsed as elements of a feature's type (`tf.io.decode_csv`).
 
+use std::sync::Arc;
+
 use trainspec_compiler::ir::graph::Type;
 use trainspec_compiler::ir::{DType, Tensor, interp};
 use trainspec_compiler::typed::Feature;
@@ -9,6 +11,7 @@ use crate::data::values::{Value, bounded, tensor};
 
 /// A feature and its columns.
 pub(super) struct Column {
+    pub(super) name: Arc<str>,
     pub(super) feature: Feature,
     pub(super) ty: Type,
     /// The default of each element.
@@ -20,16 +23,32 @@ impl Column {
         self.defaults.is_some()
     }
 
-    /// Parses the elements from their fields.
-    pub(super) fn read<'f>(&self, field: &dyn Fn(usize) -> &'f [u8]) -> Result<Tensor, DataError> {
-        let mut values = Vec::with_capacity(self.ty.elements());
-        for i in 0..self.ty.elements() {
-            let value = self
-                .element(i, field(i))
-                .map_err(|e| self.in_column(i, e))?;
-            values.push(value);
+    /// Cells for up to so many records.
+    pub(super) fn cells(&self, records: usize) -> Cells {
+        let capacity = records * self.ty.elements();
+        match self.ty.dtype {
+            DType::F32 => Cells::F32(Vec::with_capacity(capacity)),
+            DType::F64 => Cells::F64(Vec::with_capacity(capacity)),
+            DType::I64 => Cells::I64(Vec::with_capacity(capacity)),
+            _ => Cells::Values(Vec::with_capacity(capacity)),
         }
-        Ok(tensor(&self.ty, values))
+    }
+
+    /// Parses the elements of a record from their fields.
+    pub(super) fn read<'f>(
+        &self,
+        field: &dyn Fn(usize) -> &'f [u8],
+        cells: &mut Cells,
+    ) -> Result<(), DataError> {
+        for i in 0..self.ty.elements() {
+            let own = field(i);
+            if cells.push(own, self.feature.bounds) {
+                continue;
+            }
+            let value = self.element(i, own).map_err(|e| self.in_column(i, e))?;
+            cells.push_value(value);
+        }
+        Ok(())
     }
 
     /// Adds the name of an element's column to an error.
@@ -104,6 +123,121 @@ impl Column {
     }
 }
 
+/// The elements of a column, of all records of a block.
+pub(super) enum Cells {
+    F32(Vec<f32>),
+    F64(Vec<f64>),
+    I64(Vec<i64>),
+    /// Those of other types.
+    Values(Vec<Value>),
+}
+
+impl Cells {
+    /// Appends a number in the usual form; false where the field needs a closer look.
+    fn push(&mut self, field: &[u8], bounds: Option<(i64, i64)>) -> bool {
+        fn parse<T: std::str::FromStr>(field: &[u8]) -> Option<T> {
+            str::from_utf8(field.trim_ascii()).ok()?.parse().ok()
+        }
+        match self {
+            Cells::F32(cells) => {
+                // A mantissa and a power of ten that are exact make a quotient that is rounded once (Clinger, 1990).
+                let short = decimal(field).filter(|d| d.digits <= 1 << 24 && d.places <= 10);
+                let short = short.map(|d| d.signed(d.digits as f32 / POWERS[d.places] as f32));
+                match short.or_else(|| parse::<f32>(field).filter(|x| x.is_finite())) {
+                    Some(x) => cells.push(x),
+                    None => return false,
+                }
+            }
+            Cells::F64(cells) => {
+                let short = decimal(field).filter(|d| d.digits <= 1 << 53);
+                let short = short.map(|d| d.signed(d.digits as f64 / POWERS[d.places]));
+                match short.or_else(|| parse::<f64>(field).filter(|x| x.is_finite())) {
+                    Some(x) => cells.push(x),
+                    None => return false,
+                }
+            }
+            Cells::I64(cells) => match parse::<i64>(field).filter(|_| bounds.is_none()) {
+                Some(n) => cells.push(n),
+                None => return false,
+            },
+            Cells::Values(_) => return false,
+        }
+        true
+    }
+
+    fn push_value(&mut self, value: Value) {
+        match (self, value) {
+            (Cells::F32(cells), Value::Float(x)) => cells.push(x as f32),
+            (Cells::F32(cells), Value::Int(n)) => cells.push(n as f32),
+            (Cells::F64(cells), Value::Float(x)) => cells.push(x),
+            (Cells::F64(cells), Value::Int(n)) => cells.push(n as f64),
+            (Cells::I64(cells), Value::Int(n)) => cells.push(n),
+            (Cells::Values(cells), value) => cells.push(value),
+            (Cells::F32(_) | Cells::F64(_) | Cells::I64(_), _) => {
+                unreachable!("a value has the kind of its feature")
+            }
+        }
+    }
+
+    /// The column of so many records.
+    pub(super) fn stack(self, column: &Column, records: usize) -> Tensor {
+        let shape = [&[records], &column.ty.shape[..]].concat();
+        match self {
+            Cells::F32(cells) => Tensor::new(&shape, cells),
+            Cells::F64(cells) => Tensor::new(&shape, cells),
+            Cells::I64(cells) => Tensor::new(&shape, cells),
+            Cells::Values(cells) => tensor(&column.ty.with_shape(&shape), cells),
+        }
+    }
+}
+
+/// The powers of ten that an f64 has exactly; an f32 has the first eleven.
+const POWERS: [f64; 23] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+    1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
+];
+
+/// A decimal number without an exponent: its digits as an integer, and how many of them are after the point.
+struct Decimal {
+    is_negative: bool,
+    digits: u64,
+    places: usize,
+}
+
+impl Decimal {
+    fn signed<T: std::ops::Neg<Output = T>>(&self, x: T) -> T {
+        if self.is_negative { -x } else { x }
+    }
+}
+
+/// A number of up to 19 digits and a point; `None` where it is written otherwise.
+fn decimal(field: &[u8]) -> Option<Decimal> {
+    let (is_negative, number) = match field {
+        [b'-', rest @ ..] => (true, rest),
+        _ => (false, field),
+    };
+    // 19 digits fit 64 bits.
+    if number.is_empty() || number.len() > 19 {
+        return None;
+    }
+    let (mut digits, mut point) = (0, None);
+    for (i, byte) in number.iter().enumerate() {
+        match byte {
+            b'0'..=b'9' => digits = digits * 10 + u64::from(byte - b'0'),
+            b'.' if point.is_none() => point = Some(i),
+            _ => return None,
+        }
+    }
+    if point.is_some() && number.len() == 1 {
+        return None;
+    }
+    Some(Decimal {
+        is_negative,
+        digits,
+        places: point.map_or(0, |at| number.len() - 1 - at),
+    })
+}
+
 /// A field as errors quote it.
 fn shown(field: &[u8]) -> String {
     let text = String::from_utf8_lossy(field);
@@ -125,4 +259,68 @@ fn float(text: &str, dtype: DType) -> Option<Option<f64>> {
     // A literal infinity is no overflow.
     let is_literal = !text.bytes().any(|b| b.is_ascii_digit());
     Some((rounded.is_finite() || is_literal).then_some(rounded))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_rounded_as_the_standard_library_rounds_them() {
+        let key = trainspec_compiler::ir::philox::Key(7);
+        for i in 0..20_000 {
+            let words = key.block(i);
+            let text = match i % 4 {
+                0 => format!("{}", f32::from_bits(words[0])),
+                1 => format!(
+                    "{}.{}",
+                    words[0] >> (words[1] % 32),
+                    words[2] >> (words[3] % 32)
+                ),
+                2 => format!("-{:.6}", f64::from(words[0]) / 1e7),
+                _ => format!("{}", words[0] >> 4),
+            };
+            let Ok(expected) = text.parse::<f32>() else {
+                continue;
+            };
+            let mut cells = Cells::F32(Vec::new());
+            if !expected.is_finite() {
+                continue;
+            }
+            assert!(cells.push(text.as_bytes(), None), "{text}");
+            let Cells::F32(found) = cells else {
+                unreachable!()
+            };
+            assert_eq!(found[0].to_bits(), expected.to_bits(), "{text}");
+            let mut cells = Cells::F64(Vec::new());
+            assert!(cells.push(text.as_bytes(), None), "{text}");
+            let Cells::F64(found) = cells else {
+                unreachable!()
+            };
+            let expected: f64 = text.parse().unwrap();
+            assert_eq!(found[0].to_bits(), expected.to_bits(), "{text}");
+        }
+        for text in [
+            "", ".", "-", "-.", "1.2.3", "1e", "--1", "+-1", "1_000", "0x10",
+        ] {
+            assert!(
+                !Cells::F32(Vec::new()).push(text.as_bytes(), None),
+                "{text}"
+            );
+        }
+        for (text, x) in [
+            ("-0", -0.0_f32),
+            ("5.", 5.0),
+            (".5", 0.5),
+            ("+2", 2.0),
+            (" 3 ", 3.0),
+        ] {
+            let mut cells = Cells::F32(Vec::new());
+            assert!(cells.push(text.as_bytes(), None), "{text}");
+            let Cells::F32(found) = cells else {
+                unreachable!()
+            };
+            assert_eq!(found[0].to_bits(), x.to_bits(), "{text}");
+        }
+    }
 }

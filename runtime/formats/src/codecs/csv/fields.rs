@@ -60,6 +60,17 @@ pub(super) fn split(
     Ok(())
 }
 
+/// Splits a record without quotes and line ends into its fields.
+pub(super) fn split_plain(record: &[u8], delimiter: u8, fields: &mut BytesColumn) {
+    fields.truncate(0);
+    let mut start = 0;
+    for end in memchr::memchr_iter(delimiter, record) {
+        fields.push(&record[start..end]);
+        start = end + 1;
+    }
+    fields.push(&record[start..]);
+}
+
 /// Reads a quoted field after its opening quote; returns the rest after its delimiter.
 fn quoted<'a>(
     mut rest: &'a [u8],

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use crate::codecs::csv::fields::split;
+use crate::codecs::csv::fields::{split, split_plain};
 use crate::error::{FileKind, FormatError, Result};
 use crate::memory;
 use crate::tensor::BytesColumn;
@@ -118,7 +118,7 @@ impl<R: Read> CsvReader<R> {
         }
         loop {
             self.line = self.next_line;
-            let length = self.find_end()?;
+            let (length, has_quotes) = self.find_end()?;
             let record = self.start..self.start + length;
             let line_end = match record.end < self.end {
                 true => Some(self.buffer[record.end]),
@@ -135,9 +135,13 @@ impl<R: Read> CsvReader<R> {
                 (true, Some(_)) => continue,
                 (false, _) => {}
             }
-            self.next_line += line_ends(record);
             // A field takes a byte or more, and four for its end.
             memory::check(FileKind::Other, record.len().saturating_mul(8))?;
+            if !has_quotes {
+                split_plain(record, self.delimiter, &mut self.fields);
+                return Ok(true);
+            }
+            self.next_line += line_ends(record);
             let done = split(record, self.delimiter, true, usize::MAX, &mut self.fields);
             return match done {
                 Ok(()) => Ok(true),
@@ -149,9 +153,9 @@ impl<R: Read> CsvReader<R> {
         }
     }
 
-    /// The length of the next record: up to a line end outside of quotes, or to the end of the file.
-    fn find_end(&mut self) -> Result<usize> {
-        let (mut length, mut in_quotes) = (0, false);
+    /// The length of the next record, up to a line end outside of quotes or to the end of the file, and whether it has quotes.
+    fn find_end(&mut self) -> Result<(usize, bool)> {
+        let (mut length, mut in_quotes, mut has_quotes) = (0, false, false);
         // The offset of the quote that opened last.
         let mut opening = 0;
         loop {
@@ -164,12 +168,13 @@ impl<R: Read> CsvReader<R> {
             match found {
                 Some(i) if rest[i] == b'"' => {
                     in_quotes = !in_quotes;
+                    has_quotes = true;
                     if in_quotes {
                         opening = length + i;
                     }
                     length += i + 1;
                 }
-                Some(i) => return Ok(length + i),
+                Some(i) => return Ok((length + i, has_quotes)),
                 None => {
                     length += rest.len();
                     if length >= MAX_RECORD_BYTES {
@@ -181,7 +186,7 @@ impl<R: Read> CsvReader<R> {
                         return Err(FormatError::data_loss(FileKind::Other, cause));
                     }
                     if self.fill()? == 0 {
-                        return Ok(length);
+                        return Ok((length, has_quotes));
                     }
                 }
             }

@@ -1,0 +1,226 @@
+//! What a data set gives: types, the first element, the range of each feature, and where the time of reading goes.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use trainspec_compiler::ir::{CountName, DType, Tensor};
+use trainspec_compiler::typed::{DataSet, Remainder, Spec};
+
+use crate::data::{DataContext, Element, FileTable, Pipeline, SharedTables};
+use crate::session::Options;
+use crate::trainer::the_data;
+use crate::training_tables::tables_without_run;
+use crate::{DataError, Error};
+
+/// What was read of a data set.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// let text = "spec numbers;
+///     data points { source csv(\"points.csv\", header: true); feature x: f32; map y = x * 2.0; batch 2; }";
+/// let spec = trainspec::check("numbers", text)?;
+/// let folder = std::env::temp_dir().join(format!("data-report-{}", std::process::id()));
+/// std::fs::create_dir_all(&folder).map_err(trainspec::Error::other)?;
+/// std::fs::write(folder.join("points.csv"), "x\n1\n2\n3\n4\n").map_err(trainspec::Error::other)?;
+/// let options = trainspec::Options { folder, ..Default::default() };
+/// let report = trainspec::data_report(&spec, Some("points"), &options, 1000, Duration::MAX)?;
+/// assert_eq!((report.records, report.elements, report.complete), (4, 2, true));
+/// let y = report.features.iter().find(|feature| feature.name == "y").unwrap();
+/// assert_eq!((y.range, y.mean), (Some((2.0, 8.0)), Some(5.0)));
+/// # Ok::<(), trainspec::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct DataReport {
+    /// The data set.
+    pub name: String,
+    /// The files that it reads.
+    pub files: Vec<PathBuf>,
+    /// The batch size; `None` where it gives records.
+    pub batch: Option<u64>,
+    /// The number of records of an epoch, where it is known before they are read.
+    pub size: Option<u64>,
+    /// Its features, by name.
+    pub features: Vec<FeatureReport>,
+    /// The first element; a feature `x` with a run-time count has it under `x#count`.
+    pub first: BTreeMap<String, Tensor>,
+    /// The elements that were read, records or batches.
+    pub elements: u64,
+    /// The records in them.
+    pub records: u64,
+    /// Whether they are all of an epoch.
+    pub complete: bool,
+    /// The time that reading took.
+    pub time: Duration,
+    /// The time of each stage alone, the source first.
+    pub stages: Vec<(String, Duration)>,
+}
+
+/// A feature of a data set.
+///
+/// ```
+/// let report = trainspec::FeatureReport {
+///     name: "x".to_owned(),
+///     ty: "f32[2]".to_owned(),
+///     range: Some((-1.0, 3.0)),
+///     mean: Some(0.5),
+///     nans: 0,
+/// };
+/// assert_eq!(report.range.map(|(least, _)| least), Some(-1.0));
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct FeatureReport {
+    /// The name.
+    pub name: String,
+    /// The type, as the checker has it.
+    pub ty: String,
+    /// The least and the greatest value that was read; strings have none.
+    pub range: Option<(f64, f64)>,
+    /// The mean of all elements.
+    pub mean: Option<f64>,
+    /// How many elements were NaN.
+    pub nans: u64,
+}
+
+/// Reads a data set of a spec, the one of that name or the only one: an epoch, but no more than `max` elements and no longer than `time`.
+pub fn data_report(
+    spec: &Arc<Spec>,
+    name: Option<&str>,
+    options: &Options,
+    max: u64,
+    time: Duration,
+) -> Result<DataReport, Error> {
+    let set = chosen(spec, name)?;
+    let seed = spec.train.as_ref().map_or(0, |train| train.seed);
+    let trained = spec.train.as_ref().and_then(|t| t.data.as_ref());
+    let is_trained = trained.is_none_or(|name| *name == set.name);
+    let cx = DataContext {
+        spec: spec.clone(),
+        storage: options.env.storage.clone(),
+        folder: options.folder.as_path().into(),
+        seed: options.seed.unwrap_or(seed),
+        pipeline: options.pipeline.clone(),
+        engine: options.engine.on_one_thread(),
+        files: FileTable::default(),
+        remainder: Remainder::Keep,
+        training: is_trained,
+        tables: SharedTables::default(),
+    };
+    tables_without_run(&cx, set, &options.stop)?;
+    let (mut pipeline, watches) = Pipeline::open_timed(&cx, set)?;
+    let mut features: Vec<Moments> = set.elements.keys().map(|_| Moments::default()).collect();
+    let start = Instant::now();
+    let mut reading = Duration::ZERO;
+    let (mut first, mut elements, mut records) = (None, 0, 0);
+    let mut complete = false;
+    while elements < max && start.elapsed() < time {
+        let asked = Instant::now();
+        let element = pipeline.next()?;
+        reading += asked.elapsed();
+        let Some(element) = element.filter(|element| element.pass == 0) else {
+            complete = true;
+            break;
+        };
+        elements += 1;
+        records += element.rows.unwrap_or(1) as u64;
+        for (name, moments) in set.elements.keys().zip(&mut features) {
+            if let Some(value) = element.values.get(name) {
+                moments.add(value, &element, name);
+            }
+        }
+        first.get_or_insert(element.values);
+    }
+    let Some(first) = first else {
+        let message = format!("the data set `{}` gives nothing", set.name);
+        return Err(DataError::new(message).into());
+    };
+    let report = |((name, ty), moments): ((&String, _), Moments)| FeatureReport {
+        name: name.clone(),
+        ty: format!("{ty}"),
+        range: moments.range,
+        mean: (moments.count > 0).then(|| moments.sum / moments.count as f64),
+        nans: moments.nans,
+    };
+    // Each watch has the time of the stages before it, too.
+    let mut before = Duration::ZERO;
+    let stages = watches.elapsed().map(|(name, all)| {
+        let own = all.saturating_sub(before);
+        before = all;
+        (name, own)
+    });
+    Ok(DataReport {
+        name: set.name.clone(),
+        files: pipeline.files(),
+        batch: pipeline.batch,
+        size: pipeline.records,
+        features: set.elements.iter().zip(features).map(report).collect(),
+        first,
+        elements,
+        records,
+        complete,
+        time: reading,
+        stages: stages.collect(),
+    })
+}
+
+fn chosen<'a>(spec: &'a Spec, name: Option<&str>) -> Result<&'a DataSet, Error> {
+    match (name, spec.data.as_slice()) {
+        (Some(name), _) => the_data(spec, name),
+        (None, [only]) => Ok(only),
+        (None, []) => Err(DataError::new("the spec has no data set").into()),
+        (None, several) => {
+            let names: Vec<String> = several
+                .iter()
+                .map(|set| format!("`{}`", set.name))
+                .collect();
+            let message = format!(
+                "there are {} data sets: {}",
+                several.len(),
+                names.join(", ")
+            );
+            Err(DataError::new(message).help("name one of them").into())
+        }
+    }
+}
+
+/// Range and sum of the elements of a feature.
+#[derive(Default)]
+struct Moments {
+    range: Option<(f64, f64)>,
+    sum: f64,
+    count: u64,
+    nans: u64,
+}
+
+impl Moments {
+    /// Adds the elements of a tensor, those past a run-time count of its first dimension being left out.
+    fn add(&mut self, value: &Tensor, element: &Element, name: &str) {
+        if value.dtype() == DType::String {
+            return;
+        }
+        let counts: Vec<String> = CountName::all(name, 1)
+            .map(|count| count.to_string())
+            .collect();
+        let used = counts.first().and_then(|count| element.values.get(count));
+        let values = value.to_f64s();
+        let used = match used {
+            Some(count) if count.shape().is_empty() && !value.shape().is_empty() => {
+                let stride: usize = value.shape()[1..].iter().product();
+                (count.to_i64s()[0].max(0) as usize * stride).min(values.len())
+            }
+            _ => values.len(),
+        };
+        for x in &values[..used] {
+            if x.is_nan() {
+                self.nans += 1;
+                continue;
+            }
+            let (low, high) = self.range.unwrap_or((*x, *x));
+            self.range = Some((low.min(*x), high.max(*x)));
+            self.sum += x;
+            self.count += 1;
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Evaluations of a checkpoint, without a training.
+//!
+//! In: a spec, and which checkpoint of its run. Out: the events of its evaluations. Leaves alone: the folder of the run, into which nothing
+//! is written and whose lock is not taken, so that a run may go on meanwhile.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use trainspec_compiler::diag::{Code, Diagnostic};
+use trainspec_compiler::typed::{Remainder, Spec};
+
+use crate::data::{DataContext, FileTable, SharedTables};
+use crate::default_hooks::{default_dir, with_default_hooks};
+use crate::hooks::EvalHook;
+use crate::saver::{NewestCheckpoint, restore_run_in};
+use crate::session::{EventQueue, Observer, Options, Session, the_model, the_train};
+use crate::trainer::{evaluation_data, run_dir, the_data};
+use crate::training_tables::the_tables;
+use crate::{Error, State};
+
+/// Which checkpoint of a run.
+///
+/// ```
+/// use trainspec::CheckpointChoice;
+///
+/// assert_eq!("best".parse(), Ok(CheckpointChoice::Best));
+/// assert_eq!("runs/a".parse(), Ok(CheckpointChoice::Path("runs/a".into())));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum CheckpointChoice {
+    /// The newest complete one.
+    #[default]
+    Latest,
+    /// The one of the best evaluation, which the `checkpoint` hook keeps with `best: METRIC`.
+    Best,
+    /// One by its prefix, or the newest of a folder.
+    Path(PathBuf),
+}
+
+impl std::str::FromStr for CheckpointChoice {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<CheckpointChoice, Self::Err> {
+        Ok(match text {
+            "latest" => CheckpointChoice::Latest,
+            "best" => CheckpointChoice::Best,
+            path => CheckpointChoice::Path(PathBuf::from(path)),
+        })
+    }
+}
+
+/// The path of a checkpoint of the run of a spec; an error where it is not there.
+pub fn find_checkpoint(
+    spec: &Arc<Spec>,
+    options: &Options,
+    choice: &CheckpointChoice,
+) -> Result<PathBuf, Error> {
+    let storage = &options.env.storage;
+    let dir = run_dir(&with_default_hooks(spec, options), options);
+    let dir = dir.unwrap_or_else(|| default_dir(spec));
+    let newest = |folder: &Path| -> Result<Option<PathBuf>, Error> {
+        match storage.is_dir(folder) {
+            true => Ok(NewestCheckpoint::find_in(storage, folder, None)?.path),
+            false => Ok(None),
+        }
+    };
+    let not_found =
+        |message: String, help: &str| Err(Error::new(crate::Code::NotFound, message).help(help));
+    match choice {
+        CheckpointChoice::Latest => match newest(&dir)? {
+            Some(path) => Ok(path),
+            None => not_found(
+                format!("there is no checkpoint in {}", dir.display()),
+                "train first: `trainspec run SPEC`, or name one: `--checkpoint PATH`",
+            ),
+        },
+        CheckpointChoice::Best => match newest(&dir.join("best"))? {
+            Some(path) => Ok(path),
+            None => not_found(
+                format!("there is no best checkpoint in {}", dir.display()),
+                "a run keeps one with `checkpoint (dir: \"...\", best: METRIC)` in `hooks`",
+            ),
+        },
+        CheckpointChoice::Path(path) if storage.is_dir(path) => match newest(path)? {
+            Some(path) => Ok(path),
+            None => not_found(
+                format!("there is no checkpoint in {}", path.display()),
+                "name the folder of a run, or the prefix of a checkpoint",
+            ),
+        },
+        CheckpointChoice::Path(path) => Ok(path.clone()),
+    }
+}
+
+/// Runs all evaluations of a spec with the state of a checkpoint; with `ema` averages take the place of their variables. Gives the state.
+///
+/// ```
+/// use trainspec::{CheckpointChoice, Event, Options, check, evaluate, find_checkpoint, train};
+///
+/// let folder = std::env::temp_dir().join(format!("trainspec-evaluate-{}", std::process::id()));
+/// std::fs::create_dir_all(&folder).map_err(trainspec::Error::other)?;
+/// std::fs::write(folder.join("points.csv"), "1,2\n2,4\n").map_err(trainspec::Error::other)?;
+/// let spec = check("line", r#"
+///     spec line;
+///     data points { source csv("points.csv"); feature x: f32; feature y: f32; repeat; batch 2; }
+///     data test { source csv("points.csv"); feature x: f32; feature y: f32; batch 2; }
+///     model (x: f32[batch], y: f32[batch]) { param a: f32 = zeros(); loss mean(square(a * x - y)); }
+///     train { data points; optimizer gradient_descent(0.1); steps 40; }
+///     eval { data test; }
+/// "#)?;
+/// let options = Options { folder: folder.clone(), dir: Some(folder.join("run")), ..Options::default() };
+/// train(&spec, &options, &mut |_: &Event| {})?;
+///
+/// let path = find_checkpoint(&spec, &options, &CheckpointChoice::Latest)?;
+/// let mut losses = Vec::new();
+/// evaluate(&spec, &options, &path, false, &mut |event: &Event| {
+///     if let Event::Evaluated { metrics, .. } = event {
+///         losses.push(metrics[0].1.value());
+///     }
+/// })?;
+/// assert!(losses[0] < 1e-6);
+/// # std::fs::remove_dir_all(folder).map_err(trainspec::Error::other)?;
+/// # Ok::<(), trainspec::Error>(())
+/// ```
+pub fn evaluate(
+    spec: &Arc<Spec>,
+    options: &Options,
+    checkpoint: &Path,
+    ema: bool,
+    observer: &mut dyn Observer,
+) -> Result<State, Error> {
+    let train = the_train(spec)?;
+    let model = the_model(spec)?;
+    let refused = |message: &str, help: &str| -> Error {
+        let message = format!("the spec `{}` {message}", spec.name);
+        Diagnostic::without_span(Code::MissingItem, message)
+            .help(help)
+            .into()
+    };
+    if spec.evals.is_empty() {
+        return Err(refused(
+            "has no `eval`",
+            "say what it is evaluated on: `eval { data test_set; }`",
+        ));
+    }
+    if ema && train.averages.is_empty() {
+        return Err(refused(
+            "has no averages",
+            "`ema (decay: 0.999);` in `train` keeps averages of its variables",
+        ));
+    }
+    let cx = DataContext {
+        spec: spec.clone(),
+        storage: options.env.storage.clone(),
+        folder: options.folder.as_path().into(),
+        seed: options.seed.unwrap_or(train.seed),
+        pipeline: options.pipeline.clone(),
+        engine: options.engine.on_one_thread(),
+        files: FileTable::default(),
+        remainder: Remainder::Drop,
+        training: false,
+        tables: SharedTables::default(),
+    };
+    the_tables(&cx, Some(checkpoint), &options.stop)?;
+    let events = EventQueue::default();
+    let feeds = options.registry.make(spec, &events)?.feeds;
+    let mut session = Session::uninitialized(spec, options)?;
+    let restored = restore_run_in(&options.env.storage, session.state_mut(), checkpoint)?;
+    session.initialize_missing()?;
+    session.restored(restored.records);
+    for eval in &spec.evals {
+        let mut eval = eval.clone();
+        eval.with_ema |= ema;
+        let data = evaluation_data(&cx, the_data(spec, &eval.data)?, model)?;
+        let mut hook = EvalHook::new(spec, &eval, data, feeds.clone(), events.clone());
+        hook.evaluate(&mut session)?;
+        for event in events.take() {
+            observer.event(&event);
+        }
+    }
+    Ok(session.into_state())
+}
