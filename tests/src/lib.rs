@@ -333,3 +333,13 @@ fn expand(text: &str) -> String {
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/running.md")]
 struct RunningPage;
+
+/// As above.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/rust.md")]
+struct RustPage;
+
+/// As above.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -16,7 +16,16 @@ const ARROWS: &[(&str, &[&str])] = &[
         "compiler",
         &["trainspec-codegen", "trainspec-frontend", "trainspec-ir"],
     ),
-    ("runtime", &["trainspec-compiler", "trainspec-formats"]),
+    ("macros", &["trainspec-frontend", "trainspec-ir"]),
+    (
+        "runtime",
+        &[
+            "trainspec-compiler",
+            "trainspec-formats",
+            "trainspec-macros",
+        ],
+    ),
+    ("examples/rust", &["trainspec"]),
     (
         "runtime/cli",
         &["trainspec-compiler", "trainspec-formats", "trainspec"],

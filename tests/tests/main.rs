@@ -5,12 +5,16 @@
 mod architecture;
 mod arrows;
 mod attention;
+mod doc_examples;
 mod docs;
 mod explain;
 mod fetches;
 mod golden;
 mod hostile;
 mod library_pages;
+mod macro_errors;
+mod macro_texts;
+mod macro_tree;
 mod optimizer_formulas;
 mod oracle_clipping;
 mod oracle_compiled;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trainspec::data::Element;
+use trainspec::internals::data::Element;
 use trainspec::session::{Options as RunOptions, Session};
 use trainspec_compiler::ir::Tensor;
 use trainspec_compiler::ir::interp;
@@ -60,8 +60,7 @@ fn run_program(path: &Path, spec: &Arc<Spec>) -> Option<String> {
         values: synthetic::inputs(spec, &graph, 0),
         rows: None,
         pass: 0,
-        location: None,
-        row_locations: Vec::new(),
+        locations: Default::default(),
     };
     let mut session = Session::new(spec, &options).ok()?;
     session.check_finite();
