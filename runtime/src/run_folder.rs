@@ -101,6 +101,8 @@ impl RunFolder {
         let data = DataWatch::new(storage, &run.files)?;
         let fingerprints = data.fingerprints();
         match storage.read(&file) {
+            // A run that ended before its first step has nothing to lose, and its spec is the one that was mended since.
+            Ok(_) if is_untouched(storage, path)? => {}
             Ok(bytes) => {
                 let known = serde_json::from_slice(&bytes).map_err(|e| {
                     let message = format!("{}: it is damaged: {e}", file.display());
@@ -180,6 +182,13 @@ fn remove_temporaries(storage: &Arc<dyn Storage>, path: &Path) -> Result<Option<
             "removed {count} files that interrupted saves had begun"
         )),
     })
+}
+
+/// Whether a run has written nothing to its folder but what it is.
+fn is_untouched(storage: &Arc<dyn Storage>, path: &Path) -> Result<bool, Error> {
+    let names = storage.list(path).map_err(|e| failed(path, "list it", e))?;
+    let own = [RUN_FILE, SPEC_FILE, LOCK_FILE];
+    Ok(names.iter().all(|name| own.iter().any(|own| name == own)))
 }
 
 /// Locks a folder, with the id of this process in the lock; fails where another one has it.

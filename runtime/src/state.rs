@@ -65,10 +65,8 @@ impl State {
 
     /// A state without values: initializers or a restore assign them.
     pub fn uninitialized(trainable: &Trainable) -> Result<State, Error> {
-        let all = trainable.state()?;
-        let types = all.iter().map(|one| memory::tensor(&one.name, &one.ty));
-        memory::ensure("the state", types.collect())?;
-        let zeros = all.into_iter();
+        State::ensure_fits(trainable)?;
+        let zeros = trainable.state()?.into_iter();
         let zeros = zeros.map(|one| (one.name, Tensor::zeros(&one.ty)));
         let mut state: State = zeros.collect();
         // Scratch is zero at the beginning of every update.
@@ -76,6 +74,13 @@ impl State {
         let assigned = assigned.filter(|(_, name)| !is_scratch(name));
         state.uninitialized = assigned.map(|(i, _)| i).collect();
         Ok(state)
+    }
+
+    /// Fails where the state of a trainable needs more memory than there is.
+    pub(crate) fn ensure_fits(trainable: &Trainable) -> Result<(), Error> {
+        let all = trainable.state()?;
+        let types = all.iter().map(|one| memory::tensor(&one.name, &one.ty));
+        memory::ensure("the state", types.collect())
     }
 
     /// The names of the values that nothing was assigned to yet, in order (`report_uninitialized_variables`).

@@ -9,7 +9,7 @@ use trainspec_compiler::lower::GLOBAL_STEP;
 use trainspec_compiler::typed::{
     CheckpointFormat, DataSet, DefaultHook, HookKind, Model, Remainder, Spec, Train, TrainEnd,
 };
-use trainspec_compiler::{Fetch, Identity};
+use trainspec_compiler::{Fetch, Identity, Trainable};
 
 use crate::data::{Batch, DataContext, FileTable, Input, Pipeline, Position, SharedTables};
 use crate::default_hooks::{default_dir, with_default_hooks};
@@ -129,6 +129,7 @@ impl<'o> Run<'o> {
         if options.engine.threads() > 1 {
             input = input.ahead();
         }
+        State::ensure_fits(&Trainable::from(spec.clone()))?;
         let mut folder = match run_dir(spec, options) {
             Some(dir) => {
                 let run = RunDescription {

@@ -539,6 +539,7 @@ fn a_model_too_large_for_memory_is_refused() {
         text.contains("`dense_1/kernel` (f32[1000000, 1000000]): 3.6 TiB"),
         "{text}"
     );
+    assert!(!std::path::Path::new(&folder.path("runs")).exists());
     let output = folder.run(&["bench", "large.trainspec"]);
     assert_eq!(code(&output), 2, "{}", err(&output));
     assert!(

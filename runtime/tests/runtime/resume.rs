@@ -385,6 +385,20 @@ fn another_training_in_the_folder_is_refused_with_what_differs() {
 }
 
 #[test]
+fn the_folder_of_a_run_without_a_step_is_free_for_another_training() {
+    let folder = Folder::new("no-step");
+    let resumed = Options {
+        resume: true,
+        ..options(&folder)
+    };
+    let (ended, _) = run_in(storage::local(), &training(4, 0.06), &resumed);
+    assert!(ended.is_err());
+    assert!(folder.run().join("run.json").exists());
+    let (_, events) = run(&training(4, 0.05), &options(&folder));
+    assert_eq!(resumed_at(&events), None);
+}
+
+#[test]
 fn a_damaged_newest_checkpoint_is_passed_over_aloud() {
     let straight = uninterrupted();
     let folder = Folder::new("damaged");

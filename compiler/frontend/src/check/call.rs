@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use trainspec_ir::{Class, DType, Span};
+use trainspec_ir::Span;
 
 use crate::ast::{DefinitionBody, DefinitionKind, Param};
 use crate::check::ops::poisoned;
@@ -307,28 +307,8 @@ impl Checker<'_> {
     ) -> bool {
         let params = &def.ast.params;
         let bounds = types::bounds_of(self, &def.ast.bounds);
-        if let Some((a, b)) = self.swapped(def, slots, given, &bounds) {
-            let names = (&params[a].name.text, &params[b].name.text);
-            let [at_a, at_b] = [a, b].map(|i| slots[i].map_or(span, |slot| given[slot].span));
-            let message = format!("`{}` and `{}` are swapped", names.0, names.1);
-            let help = format!(
-                "write `{}: {}, {}: {}`",
-                names.0,
-                self.snippet(at_b),
-                names.1,
-                self.snippet(at_a)
-            );
-            let error = Diagnostic::new(Code::DtypeMismatch, at_a, message);
-            let described = |slot: Option<usize>| match slot {
-                Some(slot) => given[slot].value.describe(),
-                None => String::new(),
-            };
-            self.report(
-                error
-                    .label(format!("this is {}", described(slots[a])))
-                    .note_at(at_b, format!("this is {}", described(slots[b])))
-                    .help(help),
-            );
+        if let Some(error) = self.misplaced_arguments(def, slots, given, &bounds) {
+            self.report(error);
             return false;
         }
         let mut fine = true;
@@ -368,34 +348,6 @@ impl Checker<'_> {
             self.bind_with(&param.name, value, Target::Fixed("parameter"));
         }
         fine
-    }
-
-    /// Two tensor parameters each of which has an argument of the other's class of elements, and not of its own.
-    fn swapped(
-        &mut self,
-        def: &Arc<Def>,
-        slots: &[Option<usize>],
-        given: &[ArgValue],
-        bounds: &types::Bounds,
-    ) -> Option<(usize, usize)> {
-        let mut classes = Vec::new();
-        for (i, param) in def.ast.params.iter().enumerate() {
-            if let (Some(slot), Some(ty)) = (slots[i], &param.ty)
-                && let Value::Tensor(tensor) = &given[slot].value
-                && let Some(class) = bounds.get(&ty.name.text)
-            {
-                classes.push((i, *class, tensor.ty.dtype));
-            }
-        }
-        let wrong = |(_, class, dtype): &&(usize, Class, DType)| !class.contains(*dtype);
-        match classes.iter().filter(wrong).collect::<Vec<_>>()[..] {
-            [(a, a_class, a_dtype), (b, b_class, b_dtype)]
-                if a_class.contains(*b_dtype) && b_class.contains(*a_dtype) =>
-            {
-                Some((*a, *b))
-            }
-            _ => None,
-        }
     }
 
     fn param_value(

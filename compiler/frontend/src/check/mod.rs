@@ -31,6 +31,7 @@ mod items;
 mod known;
 mod library;
 mod mention;
+mod misplaced;
 mod model;
 mod operators;
 mod ops;
