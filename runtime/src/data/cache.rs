@@ -25,6 +25,8 @@ pub(super) struct Cache {
     segment: (usize, usize),
     growth: Growth,
     complete: bool,
+    /// Whether the stage before it has failed, or panicked: it may be anywhere.
+    failed: bool,
     /// The position of the stage before it when it was opened.
     start: Position,
 }
@@ -121,6 +123,7 @@ impl Cache {
                 "remove `cache`, or cache before what makes the records larger",
             ),
             complete: false,
+            failed: false,
         }
     }
 
@@ -129,7 +132,10 @@ impl Cache {
         if self.next < self.cached || self.complete {
             return Ok(());
         }
-        match self.inner.next(max.min(MAX_BLOCK_ROWS))? {
+        self.failed = true;
+        let next = self.inner.next(max.min(MAX_BLOCK_ROWS))?;
+        self.failed = false;
+        match next {
             Some(block) => {
                 self.growth.add(block.bytes())?;
                 self.cached += block.elements();
@@ -284,7 +290,7 @@ impl Stage for Cache {
             let fact = format!("is at element {next}, and {cached} are cached");
             return Err(damaged(WORD, fact));
         }
-        let is_same = self.cached as u64 == cached && self.complete == complete;
+        let is_same = !self.failed && self.cached as u64 == cached && self.complete == complete;
         if !(is_same && at.expect(&self.inner_position()).is_ok()) {
             self.read_again(cached, complete)?;
             at.reread += cached;

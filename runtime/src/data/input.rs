@@ -5,11 +5,12 @@
 
 mod prefetch;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::Error;
 use crate::data::{Element, Pipeline, Position};
+use crate::{Code, Error};
 
 use prefetch::Prefetch;
 
@@ -242,7 +243,8 @@ impl Lookahead {
 
     /// Draws the element after the last batch.
     fn read_ahead(&mut self) {
-        self.ahead = match self.pipeline.next() {
+        let pipeline = &mut self.pipeline;
+        self.ahead = match caught(&pipeline.name.clone(), || pipeline.next()) {
             Ok(Some(element)) => Ahead::Element(Box::new(element)),
             Ok(None) => Ahead::End,
             Err(error) => Ahead::Failed(error),
@@ -251,6 +253,19 @@ impl Lookahead {
 
     fn seek(&mut self, position: &Position) -> Result<u64, Error> {
         self.ahead = Ahead::Unread;
-        self.pipeline.seek(position)
+        let pipeline = &mut self.pipeline;
+        caught(&pipeline.name.clone(), || pipeline.seek(position))
     }
+}
+
+/// A panic of a stage as an error: a source may be a program's own. A pipeline that panicked is asked for nothing but a seek, which sets
+/// every stage anew.
+fn caught<T>(name: &str, read: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        let text = text.unwrap_or("without a message");
+        let message = format!("a stage of the data set `{name}` panicked: {text}");
+        Err(Error::new(Code::Internal, message))
+    })
 }

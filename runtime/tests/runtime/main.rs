@@ -6,6 +6,7 @@ mod faults;
 mod hook_details;
 mod hooks;
 mod input;
+mod input_faults;
 mod macro_programs;
 mod macros;
 mod monitored;

@@ -9,13 +9,13 @@ use crate::support::{MemoryEnv, check_errors, context, ints, numbers, open, spec
 use crate::tfrecord::{file, int64s};
 
 /// Draws of a random pipeline.
-struct Draws {
+pub(crate) struct Draws {
     key: Key,
     next: u64,
 }
 
 impl Draws {
-    fn new(case: i64) -> Draws {
+    pub(crate) fn new(case: i64) -> Draws {
         Draws {
             key: Key::new(case, "positions"),
             next: 0,
@@ -23,16 +23,16 @@ impl Draws {
     }
 
     /// An integer from `low` to before `high`.
-    fn int(&mut self, low: u64, high: u64) -> u64 {
+    pub(crate) fn int(&mut self, low: u64, high: u64) -> u64 {
         self.next += 1;
         low + u64::from(self.key.block(self.next)[0]) % (high - low)
     }
 
-    fn bool(&mut self) -> bool {
+    pub(crate) fn bool(&mut self) -> bool {
         self.int(0, 2) == 1
     }
 
-    fn of<T: Copy>(&mut self, choices: &[T]) -> T {
+    pub(crate) fn of<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.int(0, choices.len() as u64) as usize]
     }
 }
@@ -102,7 +102,7 @@ fn stage(draws: &mut Draws, records: bool) -> String {
 }
 
 /// A random pipeline that the checker accepts.
-fn pipeline(draws: &mut Draws) -> (MemoryEnv, String) {
+pub(crate) fn pipeline(draws: &mut Draws) -> (MemoryEnv, String) {
     let (env, source) = source(draws);
     loop {
         let mut settings = source.clone();
@@ -132,7 +132,7 @@ fn input(env: &MemoryEnv, settings: &str) -> Input {
 }
 
 /// Up to `limit` batches, and the error after them.
-fn run(input: &mut Input, limit: usize) -> (Vec<Batch>, Option<String>) {
+pub(crate) fn run(input: &mut Input, limit: usize) -> (Vec<Batch>, Option<String>) {
     let mut batches = Vec::new();
     while batches.len() < limit {
         match input.next() {

@@ -67,11 +67,13 @@ impl ReadAt for Vec<u8> {
     }
 }
 
-/// A file that is read in order, to its end.
+/// A file that is read in order, to its end. One that ends before the length it had at first is an error: what is missing was there.
 #[derive(Debug)]
 pub struct SequentialFile {
     file: Box<dyn ReadAt>,
     position: u64,
+    /// Its length when it was opened; 0 where that is not known.
+    length: u64,
 }
 
 impl SequentialFile {
@@ -82,7 +84,11 @@ impl SequentialFile {
 
     /// The file, from a byte offset on.
     pub fn at(file: Box<dyn ReadAt>, position: u64) -> SequentialFile {
-        SequentialFile { file, position }
+        SequentialFile {
+            length: file.length().unwrap_or(0),
+            file,
+            position,
+        }
     }
 }
 
@@ -90,6 +96,13 @@ impl Read for SequentialFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.file.read_at(self.position, buffer)?;
         self.position += n as u64;
+        if n == 0 && !buffer.is_empty() && self.position < self.length {
+            let message = format!(
+                "it ends after {} of {} bytes: it was cut while it was read",
+                self.position, self.length
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+        }
         Ok(n)
     }
 }

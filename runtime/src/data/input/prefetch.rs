@@ -3,7 +3,6 @@
 //! Waking a thread takes longer than a small batch, so the consumer of small batches is woken when there are a few.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -171,9 +170,8 @@ fn produce(mut lookahead: Box<Lookahead>, shared: &Shared, sized_by_bytes: bool)
     let mut is_first = true;
     loop {
         let start = Instant::now();
-        let next = catch_unwind(AssertUnwindSafe(|| lookahead.next()));
+        let next = lookahead.next();
         let took = start.elapsed();
-        let next = next.unwrap_or_else(|panic| Err(panicked(&shared.name, &*panic)));
         let mut queue = shared.lock();
         match next {
             Ok(Some(batch)) => {
@@ -206,12 +204,4 @@ fn produce(mut lookahead: Box<Lookahead>, shared: &Shared, sized_by_bytes: bool)
 
 fn bytes_of(tensor: &trainspec_compiler::ir::Tensor) -> usize {
     usize::try_from(crate::memory::tensor_bytes(tensor)).unwrap_or(usize::MAX)
-}
-
-fn panicked(name: &str, panic: &(dyn std::any::Any + Send)) -> Error {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    let text = text.unwrap_or("without a message");
-    let message = format!("a stage of the data set `{name}` panicked: {text}");
-    Error::new(Code::Internal, message)
 }
