@@ -10,6 +10,12 @@ use crate::tensor::BytesColumn;
 /// The longest record that is accepted, in bytes; a quote that is never closed would extend it to the end of the file.
 const MAX_RECORD_BYTES: usize = 64 << 20;
 
+/// The first size of the read buffer: a small file needs no more.
+const MIN_BUFFER: usize = 4 << 10;
+
+/// The size up to which the read buffer grows while reads fill it; a longer record makes it larger.
+const MAX_BUFFER: usize = 64 << 10;
+
 /// The byte order mark (BOM) of UTF-8.
 const BOM: &[u8] = "\u{feff}".as_bytes();
 
@@ -53,7 +59,7 @@ impl<R: Read> CsvReader<R> {
         CsvReader {
             source,
             delimiter,
-            buffer: vec![0; 64 << 10],
+            buffer: Vec::new(),
             start: 0,
             end: 0,
             fields: BytesColumn::default(),
@@ -204,10 +210,13 @@ impl<R: Read> CsvReader<R> {
 
     /// Reads more after what is not parsed yet; returns the number of bytes, 0 at the end of the file.
     fn fill(&mut self) -> Result<usize> {
+        let was_filled = self.end == self.buffer.len();
         self.buffer.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
-        if self.end == self.buffer.len() {
-            memory::resize(FileKind::Other, &mut self.buffer, 2 * self.end)?;
+        let size = self.buffer.len();
+        if self.end == size || (was_filled && size < MAX_BUFFER) {
+            let size = (2 * size).max(MIN_BUFFER);
+            memory::resize(FileKind::Other, &mut self.buffer, size)?;
         }
         loop {
             match self.source.read(&mut self.buffer[self.end..]) {
