@@ -13,7 +13,7 @@ use trainspec_compiler::{Fetch, Identity, Trainable};
 
 use crate::data::{Batch, DataContext, FileTable, Input, Pipeline, Position, SharedTables};
 use crate::default_hooks::{default_dir, with_default_hooks};
-use crate::env::Storage;
+use crate::env::{Clock, Storage};
 use crate::hooks::{BestSaver, EvalHook, LastBatch, read};
 use crate::machine::{self, MACHINE_RECORD};
 use crate::monitored::{MonitoredSession, SessionCreator};
@@ -208,7 +208,13 @@ impl<'o> Run<'o> {
                 );
                 observer.event(&Event::Note(message));
             }
-            resume(session.raw_session()?, &mut input, path, observer)?;
+            resume(
+                session.raw_session()?,
+                &mut input,
+                path,
+                &*env.clock,
+                observer,
+            )?;
         }
         Ok(Run {
             session,
@@ -593,18 +599,29 @@ fn nothing_to_resume(dir: Option<&Path>) -> Error {
     )
 }
 
+/// How often a run that goes on says how far it has read its data again.
+const REREADING: Duration = Duration::from_secs(1);
+
 /// Goes to the position of the input that a checkpoint holds.
 fn resume(
     session: &mut Session,
     input: &mut Input,
     path: PathBuf,
+    clock: &dyn Clock,
     observer: &mut dyn Observer,
 ) -> Result<(), Error> {
     let step = session.global_step();
     let reread = match session.records().get(POSITION_RECORD) {
         Some(text) => {
             let position: Position = text.parse()?;
-            let reread = input.seek(&position)?;
+            let mut said = clock.now();
+            let reread = input.seek_watched(&position, &mut |records| {
+                let now = clock.now();
+                if now.saturating_sub(said) >= REREADING {
+                    said = now;
+                    observer.event(&Event::Rereading { records });
+                }
+            })?;
             session.status_mut().position = Some(position);
             reread
         }

@@ -203,11 +203,21 @@ impl Cache {
     }
 
     /// Reads the first `cached` elements of the first epoch, and to its end where they are `complete`.
-    fn read_again(&mut self, cached: u64, complete: bool) -> Result<(), Error> {
+    fn read_again(
+        &mut self,
+        cached: u64,
+        complete: bool,
+        progress: &mut Records<'_>,
+    ) -> Result<(), Error> {
         self.clear();
         // A rewind would leave what the stages before it have cached.
         self.inner.seek(&mut Records::new(&self.start))?;
-        while (self.cached as u64) < cached && self.advance(cached - self.cached as u64)? > 0 {}
+        while (self.cached as u64) < cached {
+            match self.advance(cached - self.cached as u64)? {
+                0 => break,
+                read => progress.read_again(read),
+            }
+        }
         let read = self.cached;
         if (read as u64) < cached {
             let fact = format!("has {cached} cached elements, and there are {read}");
@@ -292,8 +302,7 @@ impl Stage for Cache {
         }
         let is_same = !self.failed && self.cached as u64 == cached && self.complete == complete;
         if !(is_same && at.expect(&self.inner_position()).is_ok()) {
-            self.read_again(cached, complete)?;
-            at.reread += cached;
+            self.read_again(cached, complete, at)?;
             at.expect(&self.inner_position())?;
         }
         self.next = next as usize;

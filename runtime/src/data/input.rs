@@ -138,13 +138,22 @@ impl Input {
     /// Goes to a position, of this input or of another one over the same data; gives how many records were read again. After an
     /// error it is at the beginning.
     pub fn seek(&mut self, position: &Position) -> Result<u64, Error> {
+        self.seek_watched(position, &mut |_| {})
+    }
+
+    /// As [`Input::seek`]; tells a function how many records were read again so far.
+    pub fn seek_watched(
+        &mut self,
+        position: &Position,
+        watch: &mut dyn FnMut(u64),
+    ) -> Result<u64, Error> {
         let lost = Reader::Lost(prefetch::lost(&self.about.name));
         let mut lookahead = match std::mem::replace(&mut self.reader, lost) {
             Reader::Here(lookahead) => lookahead,
             Reader::Ahead(prefetch) => prefetch.stop()?,
             Reader::Lost(error) => return Err(error),
         };
-        let sought = lookahead.seek(position);
+        let sought = lookahead.seek(position, watch);
         self.position = lookahead.pipeline.position();
         self.reader = Reader::Here(lookahead);
         sought
@@ -251,10 +260,12 @@ impl Lookahead {
         };
     }
 
-    fn seek(&mut self, position: &Position) -> Result<u64, Error> {
+    fn seek(&mut self, position: &Position, watch: &mut dyn FnMut(u64)) -> Result<u64, Error> {
         self.ahead = Ahead::Unread;
         let pipeline = &mut self.pipeline;
-        caught(&pipeline.name.clone(), || pipeline.seek(position))
+        caught(&pipeline.name.clone(), || {
+            pipeline.seek_watched(position, watch)
+        })
     }
 }
 

@@ -235,10 +235,19 @@ impl Pipeline {
     /// Goes to a position that a pipeline of the same data set had; gives how many records had to be read again. After an error it
     /// is at the first element.
     pub fn seek(&mut self, position: &Position) -> Result<u64, Error> {
-        let mut records = Records::new(position);
+        self.seek_watched(position, &mut |_| {})
+    }
+
+    /// As [`Pipeline::seek`]; tells a function how many records were read again so far.
+    pub fn seek_watched(
+        &mut self,
+        position: &Position,
+        watch: &mut dyn FnMut(u64),
+    ) -> Result<u64, Error> {
+        let mut records = Records::new(position).watched(watch);
         let sought = self.stage.seek(&mut records);
         match sought.and_then(|()| records.finish()) {
-            Ok(()) => Ok(records.reread),
+            Ok(()) => Ok(records.reread()),
             Err(error) => {
                 self.stage.rewind();
                 Err(error)

@@ -154,14 +154,26 @@ fn parse_number(text: &str) -> Option<u64> {
 }
 
 /// The records of a position that no stage has taken yet, from the last stage to the source.
-#[derive(Debug)]
 pub struct Records<'a> {
     position: &'a Position,
     /// How many records and numbers are left.
     records: usize,
     numbers: usize,
     /// How many records of the data were read again.
-    pub reread: u64,
+    reread: u64,
+    /// Is told of each number of them.
+    watch: Option<&'a mut dyn FnMut(u64)>,
+}
+
+impl fmt::Debug for Records<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Records")
+            .field("position", self.position)
+            .field("records", &self.records)
+            .field("numbers", &self.numbers)
+            .field("reread", &self.reread)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'a> Records<'a> {
@@ -172,7 +184,27 @@ impl<'a> Records<'a> {
             records: position.records.len(),
             numbers: position.numbers.len(),
             reread: 0,
+            watch: None,
         }
+    }
+
+    /// Tells a function how many records were read again so far, whenever there are more.
+    pub(crate) fn watched(mut self, watch: &'a mut dyn FnMut(u64)) -> Records<'a> {
+        self.watch = Some(watch);
+        self
+    }
+
+    /// Counts records that were read again.
+    pub fn read_again(&mut self, count: u64) {
+        self.reread += count;
+        if let Some(watch) = &mut self.watch {
+            watch(self.reread);
+        }
+    }
+
+    /// How many records were read again.
+    pub fn reread(&self) -> u64 {
+        self.reread
     }
 
     /// Takes the last record, which must be of that stage and version, with as many numbers.

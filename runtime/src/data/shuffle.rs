@@ -32,6 +32,9 @@ pub(super) struct Shuffle {
     start: Option<Position>,
 }
 
+/// How many elements are skipped before it is said how many there were.
+const PROGRESS: u64 = 1 << 16;
+
 const WORD: &str = "shuffle";
 const VERSION: u32 = 1;
 
@@ -88,7 +91,7 @@ impl Shuffle {
     }
 
     /// Fills the buffer as it was after `drawn` draws of the epoch that begins here.
-    fn refill(&mut self, drawn: u64, pulled: u64) -> Result<(), Error> {
+    fn refill(&mut self, drawn: u64, pulled: u64, progress: &mut Records<'_>) -> Result<(), Error> {
         let ordinals = self.simulate(self.pass, drawn, pulled);
         let mut in_buffer: Vec<(u64, usize)> = ordinals.iter().copied().zip(0..).collect();
         in_buffer.sort_unstable();
@@ -98,7 +101,7 @@ impl Shuffle {
             // The elements up to the next one of the buffer are skipped, those of the buffer that follow one another are read.
             let next = in_buffer.get(found).map_or(pulled, |(ordinal, _)| *ordinal);
             let advanced = if next > at {
-                self.inner.advance(next - at)?
+                self.inner.advance((next - at).min(PROGRESS))?
             } else {
                 let rest = in_buffer[found..].iter().enumerate();
                 let run = rest.take_while(|(i, (ordinal, _))| *ordinal == at + *i as u64);
@@ -119,6 +122,7 @@ impl Shuffle {
                 return Err(damaged(WORD, fact).help(CHANGED));
             }
             at += advanced;
+            progress.read_again(advanced);
         }
         (self.drawn, self.pulled) = (drawn, pulled);
         Ok(())
@@ -208,8 +212,7 @@ impl Stage for Shuffle {
             return Ok(());
         }
         self.start = Some(self.inner_position());
-        self.refill(drawn, pulled)?;
-        at.reread += pulled;
+        self.refill(drawn, pulled, at)?;
         // The end was seen, so the stage before it is past it.
         if ended && self.inner.advance(1)? > 0 {
             let fact = format!("ends after {pulled} elements, and there are more");

@@ -222,7 +222,7 @@ impl Stage for Split {
         } else if self.held.is_none() {
             self.inner.rewind();
             let counted = self.choose()?;
-            at.reread += counted;
+            at.read_again(counted);
         }
         let records = self.held.as_ref().map_or(0, Vec::len);
         if next > records as u64 {

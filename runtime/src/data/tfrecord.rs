@@ -506,7 +506,8 @@ impl Stage for TfRecord {
     fn seek(&mut self, at: &mut Records<'_>) -> Result<(), Error> {
         let numbers = at.pop(WORD, VERSION)?;
         self.resumed = true;
-        at.reread += self.go_to(numbers)?;
+        let reread = self.go_to(numbers)?;
+        at.read_again(reread);
         Ok(())
     }
 }

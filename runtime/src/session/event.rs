@@ -165,6 +165,11 @@ pub enum Event {
         /// The values, by name.
         values: Vec<(String, Reading)>,
     },
+    /// A run that goes on is still looking for the position of its input; at most once a second.
+    Rereading {
+        /// The records that were read again so far.
+        records: u64,
+    },
     /// The run goes on from a checkpoint.
     Resumed {
         /// The step of the checkpoint.

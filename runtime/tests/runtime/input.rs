@@ -2,7 +2,7 @@
 
 use trainspec::internals::data::{Batch, Input};
 
-use crate::support::{MemoryEnv, numbers, open};
+use crate::support::{MemoryEnv, eventually, numbers, open, threads};
 
 const SETTINGS: &str = "source csv(\"n.csv\"); feature x: i64; map y = cast(x, f32) / 3.0;
     shuffle (buffer: 20, seed: 4); batch 3; epochs 3;";
@@ -18,13 +18,6 @@ fn all(mut input: Input) -> Vec<Batch> {
     }
     assert_eq!(input.next().unwrap(), None, "the end stays");
     batches
-}
-
-fn threads() -> usize {
-    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-    let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).ok();
-    let names = tasks.filter_map(|task| name(task.ok()?));
-    names.filter(|name| name.starts_with("data stress")).count()
 }
 
 #[test]
@@ -99,5 +92,5 @@ fn a_thousand_inputs_start_and_stop_at_any_batch() {
             input.next().unwrap().unwrap();
         }
     }
-    assert_eq!(threads(), 0);
+    eventually("no thread is left", || threads("data stress") == 0);
 }

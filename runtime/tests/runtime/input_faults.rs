@@ -12,7 +12,7 @@ use trainspec::internals::data::{Batch, DataContext, Input, Pipeline};
 use trainspec_compiler::typed::Spec;
 
 use crate::positions::{Draws, pipeline, run};
-use crate::support::{MemoryEnv, context, numbers, spec};
+use crate::support::{MemoryEnv, context, eventually, numbers, spec, threads};
 
 /// What happens to the reads of the data from some read on.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -97,14 +97,6 @@ fn disturbed(
     (cx, disturbance)
 }
 
-/// The threads of inputs of a data set of that name.
-fn threads(name: &str) -> usize {
-    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-    let comm = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).ok();
-    let names = tasks.filter_map(|task| comm(task.ok()?));
-    names.filter(|found| found.trim_end() == name).count()
-}
-
 /// How many batches are compared, of pipelines that do not end.
 const LIMIT: usize = 30;
 
@@ -159,7 +151,9 @@ fn check(env: &MemoryEnv, settings: &str, name: &str, draws: &mut Draws) {
             }
         }
     }
-    assert_eq!(threads(&format!("data {name}")), 0, "{settings}");
+    eventually("no thread is left", || {
+        threads(&format!("data {name}")) == 0
+    });
 }
 
 /// Whether those are the first batches. What comes after the last one is not known where the reading of it failed.

@@ -444,7 +444,10 @@ fn a_seek_says_how_many_records_it_read_again() {
         let settings = format!("{NUMBERS} {stages}");
         let at = position(&env, &settings, 6);
         let mut new = open(&env, &settings, 0).unwrap();
-        assert_eq!(new.seek(&at).unwrap(), reread, "{stages}");
+        let mut said = Vec::new();
+        let sought = new.seek_watched(&at, &mut |records| said.push(records));
+        assert_eq!(sought.unwrap(), reread, "{stages}");
+        assert!(said.is_sorted() && said.last().copied().unwrap_or(0) == reread);
     }
 }
 

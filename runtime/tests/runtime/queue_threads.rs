@@ -22,6 +22,7 @@ use trainspec_testing::folders::Folder;
 use trainspec_testing::xorshift::XorShift;
 
 use crate::queues::{RUNNERS, graph};
+use crate::support::{eventually, threads};
 
 fn numbers(capacity: usize) -> Queue {
     let components = vec![TensorSpec::new(DType::I64, &[])];
@@ -37,16 +38,6 @@ fn next(queue: &Queue) -> Result<i64, Error> {
     queue
         .dequeue()
         .map(|values| values[0].tensor().unwrap().to_i64s()[0])
-}
-
-/// Waits for something that another thread is about to do.
-#[track_caller]
-fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(20);
-    while !is_so() {
-        assert!(Instant::now() < end, "{what}");
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }
 
 #[test]
@@ -480,18 +471,8 @@ fn source(seed: u64, count: u64, ending: Ending, is_slow: bool) -> Output {
     })
 }
 
-/// How many threads of runners there are in this process.
-fn runner_threads() -> usize {
-    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else {
-        return 0; // Linux alone lists them.
-    };
-    let tasks = tasks.flatten();
-    // A thread may end while it is looked at; names are cut to 15 bytes.
-    let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
-    names
-        .filter(|name| "QueueRunnerThread".starts_with(name.trim_end()))
-        .count()
-}
+/// The name of the threads of runners.
+const RUNNER: &str = "QueueRunnerThread";
 
 /// One start and stop of a pipeline.
 fn cycle(seed: u64) {
@@ -600,15 +581,13 @@ fn hundreds_of_pipelines_start_and_stop_without_a_trace() {
             std::thread::sleep(Duration::from_millis(20));
         }
     });
-    eventually("runners of other tests have ended", || {
-        runner_threads() == 0
-    });
+    eventually("runners of other tests have ended", || threads(RUNNER) == 0);
     for current in 0..400 {
         println!("seed {current}");
         seed.store(current, Ordering::SeqCst);
         cycle(current);
     }
-    eventually("no runner is left", || runner_threads() == 0);
+    eventually("no runner is left", || threads(RUNNER) == 0);
     done.store(1, Ordering::SeqCst);
     watchdog.join().unwrap();
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use trainspec::env::{Clock, Env, ReadAt, Storage};
 use trainspec::internals::data::{DataContext, Element, Pipeline};
@@ -283,6 +283,28 @@ pub(crate) fn run(
         events.push(event.clone());
     });
     (outcome, events)
+}
+
+/// Waits for something that another thread is about to do.
+#[track_caller]
+pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while !is_so() {
+        assert!(Instant::now() < end, "{what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// How many threads of that name there are in this process. One that was joined may be seen for an instant.
+pub(crate) fn threads(name: &str) -> usize {
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else {
+        return 0; // Linux alone lists them.
+    };
+    let tasks = tasks.flatten();
+    // A thread may end while it is looked at; names are cut to 15 bytes.
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+    let name = &name[..name.len().min(15)];
+    names.filter(|found| found.trim_end() == name).count()
 }
 
 /// A folder for the checkpoints of a run, removed at its end.

@@ -65,6 +65,11 @@ impl Bar {
         self.bar.suspend(print);
     }
 
+    /// Draws another line in its place.
+    pub(super) fn say(&self, text: String) {
+        self.bar.set_message(text);
+    }
+
     /// A run begins, or goes on, at a step.
     pub(super) fn begins_at(&mut self, step: u64) {
         self.before.0 = step;

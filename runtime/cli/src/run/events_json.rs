@@ -51,6 +51,7 @@ pub(crate) fn event_json(sources: &Sources, event: &Event) -> Option<Value> {
             json!({ "event": "eval", "name": name, "data": data, "step": step, "metrics": metrics })
         }
         Event::WarmStarted(plan) => warm_started_json(plan),
+        Event::Rereading { records } => json!({ "event": "rereading", "records": records }),
         Event::Resumed { step, path, reread } => json!({
             "event": "resume",
             "step": step,

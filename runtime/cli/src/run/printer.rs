@@ -162,6 +162,16 @@ impl<'a> Printer<'a> {
                 }
             }
             Event::WarmStarted(plan) => self.line(warm_started_text(plan)),
+            Event::Rereading { records } => {
+                let text = format!(
+                    "looking for the position of the input: {} read",
+                    count(*records as usize, "record")
+                );
+                match &self.bar {
+                    Some(bar) => bar.say(text),
+                    None => self.line(text),
+                }
+            }
             Event::Resumed { step, path, reread } => {
                 let again = match reread {
                     0 => String::new(),
