@@ -129,6 +129,14 @@ const fn many(
 
 use SettingKind::*;
 
+/// The arguments of a source that is another data set.
+pub(crate) const OTHER_FILES: SettingSignature = one(
+    "source",
+    "source",
+    "Another data set, with other files.",
+    &[need("path", StrList)],
+);
+
 /// All settings but those with a form of their own (`feature`, `map`, `filter`, `drop`, `schedule`, `optimizer`).
 #[rustfmt::skip] // a table: one row a setting
 pub const SETTINGS: &[SettingSignature] = &[

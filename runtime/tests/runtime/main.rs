@@ -2,6 +2,7 @@
 
 mod accumulate;
 mod csv;
+mod derived;
 mod faults;
 mod hook_details;
 mod hooks;

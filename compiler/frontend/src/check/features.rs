@@ -24,6 +24,21 @@ impl Checker<'_> {
             );
             return;
         };
+        let name = &declaration.name;
+        if let Some(base) = &pipeline.base {
+            let message = format!("the features of this data set are those of `{}`", base.text);
+            let error = Diagnostic::new(Code::StageOrder, setting.word.span, message)
+                .note_at(base.span, "it takes its records from this one");
+            let help = match pipeline.elements.contains_key(&name.text) {
+                true => format!("`{}` has it already: remove this line", base.text),
+                false => format!(
+                    "declare `{}` there, or compute it: `map {0} = ...;`",
+                    name.text
+                ),
+            };
+            self.report(error.help(help));
+            return;
+        }
         if let Some(batched) = pipeline.batched {
             self.report(
                 Diagnostic::new(
@@ -34,7 +49,6 @@ impl Checker<'_> {
                 .note_at(batched, "batches begin here"),
             );
         }
-        let name = &declaration.name;
         if let Some((_, first)) = pipeline.elements.get(&name.text) {
             self.report(
                 Diagnostic::new(

@@ -3,6 +3,7 @@
 use trainspec_ir::Span;
 
 use crate::ast::{self, ExprKind, PostfixKind, SettingValue};
+use crate::builtins::OTHER_FILES;
 use crate::check::Checker;
 use crate::check::bound::Bound;
 use crate::check::value::Value;
@@ -51,6 +52,41 @@ impl Checker<'_> {
             }
             other => unreachable!("the source `{other}` is refused, or read here"),
         }
+    }
+
+    /// A source that reads other files.
+    pub(super) fn other_files(
+        &mut self,
+        source: Source,
+        arguments: &[ast::Argument],
+        at: Span,
+    ) -> Option<Source> {
+        if let Source::Registered(registered) = &source {
+            let message = format!(
+                "the source `{}` reads no files, so there are no others to read",
+                registered.name
+            );
+            self.report(Diagnostic::new(Code::UnknownArgument, at, message));
+            return None;
+        }
+        let bound = self.bind_setting(&OTHER_FILES, arguments, at)?;
+        let others = self.files(&bound)?;
+        Some(match source {
+            Source::TfRecord { compression, .. } => Source::TfRecord {
+                files: others,
+                compression,
+                span: at,
+            },
+            Source::Csv {
+                delimiter, header, ..
+            } => Source::Csv {
+                files: others,
+                delimiter,
+                header,
+                span: at,
+            },
+            Source::Registered(_) => unreachable!("it is refused above"),
+        })
     }
 
     /// The files of a source, of which there must be one.
