@@ -1,6 +1,6 @@
 //! Data sets that take their records from another data set.
 
-use trainspec::internals::data::{DataContext, Pipeline};
+use trainspec::internals::data::Pipeline;
 
 use crate::support::{MemoryEnv, context, ints, numbers, spec};
 
@@ -8,10 +8,8 @@ use crate::support::{MemoryEnv, context, ints, numbers, spec};
 fn all(text: &str, name: &str, training: bool) -> Vec<i64> {
     let env = MemoryEnv::new(&[("n.csv", &numbers(6)), ("other.csv", b"70\n80\n")]);
     let spec = spec(text);
-    let cx = DataContext {
-        training,
-        ..context(&env, &spec, 0)
-    };
+    let mut cx = context(&env, &spec, 0);
+    cx.training = training;
     let set = spec.data.iter().find(|set| set.name == name).unwrap();
     let mut pipeline = Pipeline::open(&cx, set).unwrap();
     let mut elements = Vec::new();

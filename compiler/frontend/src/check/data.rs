@@ -172,6 +172,9 @@ impl Checker<'_> {
                 _ => self.stage(setting, &mut pipeline),
             }
         }
+        if pipeline.base.is_none() {
+            self.check_features(&pipeline);
+        }
         let missing = !section.settings.iter().any(|s| s.word.text == "source");
         if missing && !broken {
             self.report(

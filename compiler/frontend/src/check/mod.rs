@@ -38,6 +38,7 @@ mod ops;
 mod optimizers;
 mod scope;
 mod settings;
+mod source_features;
 mod sources;
 mod stages;
 mod standalone;

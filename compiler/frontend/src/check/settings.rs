@@ -425,7 +425,7 @@ impl Checker<'_> {
     }
 
     /// A string or a list of strings. The elements of a list that is written out have spans of their own.
-    fn string_list(&mut self, expr: &Expr, what: &str) -> Option<Strings> {
+    pub(crate) fn string_list(&mut self, expr: &Expr, what: &str) -> Option<Strings> {
         if let ExprKind::List(elements) = &expr.kind {
             let mut all = Vec::new();
             for element in elements {
