@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use trainspec_compiler::ir::{CountName, DType, Tensor};
 use trainspec_compiler::typed::{DataSet, Remainder, Spec};
 
-use crate::data::{DataContext, Element, FileTable, Pipeline, SharedTables};
+use crate::data::{DataContext, Element, Pipeline};
 use crate::session::Options;
 use crate::trainer::the_data;
 use crate::training_tables::tables_without_run;
@@ -97,16 +97,9 @@ pub fn data_report(
     let trained = spec.train.as_ref().and_then(|t| t.data.as_ref());
     let is_trained = trained.is_none_or(|name| *name == set.name);
     let cx = DataContext {
-        spec: spec.clone(),
-        storage: options.env.storage.clone(),
-        folder: options.folder.as_path().into(),
-        seed: options.seed.unwrap_or(seed),
-        pipeline: options.pipeline.clone(),
-        engine: options.engine.on_one_thread(),
-        files: FileTable::default(),
         remainder: Remainder::Keep,
         training: is_trained,
-        tables: SharedTables::default(),
+        ..DataContext::of(spec, options, options.seed.unwrap_or(seed))
     };
     tables_without_run(&cx, set, &options.stop)?;
     let (mut pipeline, watches) = Pipeline::open_timed(&cx, set)?;

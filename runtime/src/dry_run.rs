@@ -9,10 +9,10 @@ use std::sync::Arc;
 use trainspec_compiler::diag::Diagnostic;
 use trainspec_compiler::ir::plan::Cost;
 use trainspec_compiler::lower::Binding;
-use trainspec_compiler::typed::{Remainder, Spec};
+use trainspec_compiler::typed::Spec;
 use trainspec_compiler::{ProgramKind, Trainable, pipeline, state_bytes};
 
-use crate::data::{DataContext, Element, FileTable, Input, Pipeline, SharedTables};
+use crate::data::{DataContext, Element, Input, Pipeline};
 use crate::default_hooks::with_default_hooks;
 use crate::memory::{self, Buffer};
 use crate::program::{self, Engine};
@@ -84,18 +84,7 @@ pub fn dry_run(spec: &Arc<Spec>, options: &Options) -> Result<DryRun, Error> {
     let spec = &with_default_hooks(spec, options);
     let train = the_train(spec)?;
     let seed = options.seed.unwrap_or(train.seed);
-    let cx = DataContext {
-        spec: spec.clone(),
-        storage: options.env.storage.clone(),
-        folder: options.folder.as_path().into(),
-        seed,
-        pipeline: options.pipeline.clone(),
-        engine: options.engine.on_one_thread(),
-        files: FileTable::default(),
-        remainder: Remainder::Drop,
-        training: true,
-        tables: SharedTables::default(),
-    };
+    let cx = DataContext::of(spec, options, seed);
     let made = options.registry.make(spec, &EventQueue::default())?;
     let training = training_data(&cx, train)?;
     let model = the_model(spec)?;

@@ -155,6 +155,8 @@ pub enum Position {
     Line(u64),
     /// A record of a record file, counted from 1.
     Record(u64),
+    /// The whole file, which is one record.
+    File,
 }
 
 impl SourceLocation {
@@ -173,6 +175,7 @@ impl fmt::Display for SourceLocation {
         match self.position {
             Position::Line(line) => write!(f, "{path}:{line}"),
             Position::Record(number) => write!(f, "{path}, record {number}"),
+            Position::File => write!(f, "{path}"),
         }
     }
 }

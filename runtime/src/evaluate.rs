@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trainspec_compiler::diag::{Code, Diagnostic};
-use trainspec_compiler::typed::{Remainder, Spec};
+use trainspec_compiler::typed::Spec;
 
-use crate::data::{DataContext, FileTable, SharedTables};
+use crate::data::DataContext;
 use crate::default_hooks::{default_dir, with_default_hooks};
 use crate::hooks::EvalHook;
 use crate::saver::{NewestCheckpoint, restore_run_in};
@@ -150,16 +150,8 @@ pub fn evaluate(
         ));
     }
     let cx = DataContext {
-        spec: spec.clone(),
-        storage: options.env.storage.clone(),
-        folder: options.folder.as_path().into(),
-        seed: options.seed.unwrap_or(train.seed),
-        pipeline: options.pipeline.clone(),
-        engine: options.engine.on_one_thread(),
-        files: FileTable::default(),
-        remainder: Remainder::Drop,
         training: false,
-        tables: SharedTables::default(),
+        ..DataContext::of(spec, options, options.seed.unwrap_or(train.seed))
     };
     the_tables(&cx, Some(checkpoint), &options.stop)?;
     let events = EventQueue::default();

@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trainspec_compiler::Interface;
+use trainspec_compiler::ir::Tensor;
 use trainspec_compiler::source::{LoadError, Loader, NoFiles};
 use trainspec_compiler::typed::Spec;
 
 use crate::default_hooks::with_default_hooks;
 use crate::hooks::{CheckpointSaverListener, FeedFn, SessionRunHook};
-use crate::registry::{Arguments, Parameter};
+use crate::registry::{Arguments, Parameter, RecordIterator};
 use crate::session::{Event, Observer, Options, Session};
 use crate::spec::{SpecFolder, checked, read_spec};
 use crate::unoptimised::advice_once;
@@ -184,6 +185,28 @@ impl SessionBuilder {
         self
     }
 
+    /// Arrays, which the spec reads as `source memory("name");`: one for each feature, whose first dimension is the records.
+    pub fn memory<K: Into<String>>(
+        mut self,
+        name: impl Into<String>,
+        arrays: impl IntoIterator<Item = (K, Tensor)>,
+    ) -> SessionBuilder {
+        self.options.registry = self.options.registry.memory(name, arrays);
+        self
+    }
+
+    /// A source of the program, which the spec has as `source "name" (constants);`: what gives the records of an epoch, the same ones
+    /// each time.
+    pub fn source(
+        mut self,
+        name: impl Into<String>,
+        parameters: &[Parameter],
+        factory: impl Fn(&Arguments) -> Result<RecordIterator, Error> + Send + Sync + 'static,
+    ) -> SessionBuilder {
+        self.options.registry = self.options.registry.source(name, parameters, factory);
+        self
+    }
+
     /// A listener of the `checkpoint` hook: it acts before and after every save, which is waited for then.
     pub fn listener(
         mut self,
@@ -250,10 +273,16 @@ impl SessionBuilder {
         Error::new(Code::InvalidArgument, message).help(help)
     }
 
-    /// The spec, where the program has registered all that it names, and nothing else.
-    fn complete_spec(&self) -> Result<Arc<Spec>, Error> {
+    /// The spec, where the program has registered all that it names, and nothing else. A session that reads no data needs none.
+    fn complete_spec(&self, reads_data: bool) -> Result<Arc<Spec>, Error> {
         let spec = self.spec()?;
-        match (self.options.registry).check(&with_default_hooks(&spec, &self.options)) {
+        let registry = &self.options.registry;
+        let complete = with_default_hooks(&spec, &self.options);
+        let problems = match reads_data {
+            true => registry.check(&complete),
+            false => registry.check_session(&complete),
+        };
+        match problems {
             None => Ok(spec),
             Some(diagnostic) => Err(diagnostic.into()),
         }
@@ -262,7 +291,7 @@ impl SessionBuilder {
     /// Makes the session: initial values, or those of the checkpoint. Advice about a build without optimisation goes to standard error,
     /// once.
     pub fn build(self) -> Result<Session, Error> {
-        let spec = self.complete_spec()?;
+        let spec = self.complete_spec(false)?;
         if let Some(advice) = advice_once(&spec) {
             eprintln!("warning: {advice}");
         }
@@ -286,7 +315,7 @@ impl SessionBuilder {
             let help = "give its folder as `dir`, or start from it with `warm_start`";
             return Err(Error::new(Code::InvalidArgument, message).help(help));
         }
-        let spec = self.complete_spec()?;
+        let spec = self.complete_spec(true)?;
         if let Some(advice) = advice_once(&spec) {
             observer.event(&Event::Note(advice));
         }

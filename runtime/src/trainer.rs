@@ -11,7 +11,7 @@ use trainspec_compiler::typed::{
 };
 use trainspec_compiler::{Fetch, Identity, Trainable};
 
-use crate::data::{Batch, DataContext, FileTable, Input, Pipeline, Position, SharedTables};
+use crate::data::{Batch, DataContext, Input, Pipeline, Position, SharedTables};
 use crate::default_hooks::{default_dir, with_default_hooks};
 use crate::env::{Clock, Storage};
 use crate::hooks::{BestSaver, EvalHook, LastBatch, read};
@@ -87,18 +87,7 @@ impl<'o> Run<'o> {
         let train = the_train(spec)?;
         let model = the_model(spec)?;
         let seed = options.seed.unwrap_or(train.seed);
-        let cx = DataContext {
-            spec: spec.clone(),
-            storage: env.storage.clone(),
-            folder: options.folder.as_path().into(),
-            seed,
-            pipeline: options.pipeline.clone(),
-            engine: options.engine.on_one_thread(),
-            files: FileTable::default(),
-            remainder: Remainder::Drop,
-            training: true,
-            tables: SharedTables::default(),
-        };
+        let cx = DataContext::of(spec, options, seed);
         let events = EventQueue::default();
         let Made {
             hooks: registered,

@@ -177,7 +177,7 @@ pub enum SettingValue {
     Bad,
 }
 
-/// `NAME: TYPE as "key" in bound = default`
+/// `NAME: TYPE as "key" in bound = default`, `NAME: TYPE as ["a", "b"]`
 #[derive(Debug, Clone, PartialEq)]
 pub struct Declaration {
     /// The name.
@@ -186,6 +186,8 @@ pub struct Declaration {
     pub ty: Type,
     /// The name it has elsewhere.
     pub alias: Option<StrLit>,
+    /// The columns it is made of.
+    pub columns: Option<Vec<StrLit>>,
     /// The range of its values.
     pub bound: Option<Expr>,
     /// What it is where missing.

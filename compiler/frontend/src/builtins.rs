@@ -129,15 +129,26 @@ const fn many(
 
 use SettingKind::*;
 
+/// The arguments of a source that is another data set.
+pub(crate) const OTHER_FILES: SettingSignature = one(
+    "source",
+    "source",
+    "Another data set, with other files.",
+    &[need("path", StrList)],
+);
+
 /// All settings but those with a form of their own (`feature`, `map`, `filter`, `drop`, `schedule`, `optimizer`).
 #[rustfmt::skip] // a table: one row a setting
 pub const SETTINGS: &[SettingSignature] = &[
-    one("source", "tfrecord", "Records of Examples.", &[need("path", StrList), may("compression", Keyword(&["auto", "none", "gzip", "zlib"]))]),
-    one("source", "csv", "Lines of comma-separated values; features are columns.", &[need("path", StrList), may("header", Bool), may("delimiter", Str)]),
-    one("source", "npy", "One array; records are its rows.", &[need("path", Str)]).refused(),
-    one("source", "npz", "Named arrays; records are their rows.", &[need("path", Str)]).refused(),
-    one("source", "text", "Lines of text; the feature is `line`.", &[need("path", StrList)]).refused(),
-    one("source", "memory", "What the program hands in under a name.", &[need("name", Str)]).refused(),
+    one("source", "tfrecord", "Records of Examples.", &[need("path", StrList), may("compression", Keyword(&["auto", "none", "gzip", "zlib"])), may("on_error", Calls("on_error"))]),
+    one("source", "csv", "Lines of comma-separated values; features are columns.", &[need("path", StrList), may("header", Bool), may("delimiter", Str), may("missing", StrList), may("on_error", Calls("on_error"))]),
+    one("source", "text", "Lines, words, characters or bytes of text.", &[need("path", StrList), may("unit", Keyword(&["line", "word", "character", "byte"])), may("compression", Keyword(&["auto", "none", "gzip", "zlib"])), may("on_error", Calls("on_error"))]),
+    one("source", "idx", "Arrays in IDX files, one for each feature; records are their rows.", &[need("path", StrList)]),
+    one("source", "npy", "Arrays of NumPy, one for each feature; records are their rows.", &[need("path", StrList)]),
+    one("source", "npz", "Archives of named arrays of NumPy; records are their rows.", &[need("path", StrList), may("on_error", Calls("on_error"))]),
+    one("source", "files", "Files that are one record each, such as images.", &[need("path", StrList), may("resize", Keyword(&["nearest", "bilinear", "area"])), may("on_error", Calls("on_error"))]),
+    one("source", "memory", "Arrays that the program hands in under a name.", &[need("name", Str)]),
+    one("on_error", "skip", "Leaves out records that cannot be decoded.", &[need("max", Count)]),
     many("data", "shuffle", "Shuffles records: in a buffer, or without one by their indices.", &[may("buffer", Count), may("seed", Int)]),
     many("data", "epochs", "Repeats the records for a number of epochs.", &[need("count", Count)]),
     many("data", "repeat", "Repeats the records indefinitely.", &[]),

@@ -201,6 +201,9 @@ impl Dumper {
                 self.node(&label, Some(declaration.name.span), |d| {
                     d.ty(Some(&declaration.ty));
                     d.alias(declaration.alias.as_ref());
+                    for column in declaration.columns.iter().flatten() {
+                        d.leaf(&format!("column {:?}", column.value), Some(column.span));
+                    }
                     d.part("in", declaration.bound.as_ref());
                     d.part("default", declaration.default.as_ref());
                 });

@@ -65,6 +65,8 @@ pub enum FileKind {
     Safetensors,
     /// A NumPy array, or an archive of them.
     Numpy,
+    /// An IDX file, as those of MNIST.
+    Idx,
     /// Anything else.
     Other,
 }

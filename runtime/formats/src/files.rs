@@ -1,5 +1,6 @@
 //! Files: positioned reads, listings of folders, and atomic replacement (temporary file, `fsync`, rename).
 
+mod decompressed;
 mod read_at;
 
 use std::ffi::OsStr;
@@ -12,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::error::{FileKind, FormatError, Result};
 use crate::storage::{self, FileType, Storage, WriteFile};
 
+pub use decompressed::decompressed;
 pub use read_at::{ReadAt, SequentialFile};
 
 /// Opens a file for random access; only regular files are.

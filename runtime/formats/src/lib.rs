@@ -4,6 +4,7 @@
 //! read may be damaged or hostile: lengths are checked against the file before anything is allocated, and damage is a
 //! [`FormatError`] that names the file, the offset and the cause. Leaves alone: what a checkpoint means to a model.
 
+pub mod arrays;
 pub mod bounded;
 pub mod checkpoint;
 pub mod clock;

@@ -1,7 +1,7 @@
 //! `csv`: records from comma-separated values (`CsvDataset`).
 //!
 //! Features are columns: with a header line those of their names, without one in the order of the features. A feature of
-//! several elements takes as many columns in a row.
+//! several elements takes as many columns in a row, or those that it names.
 
 mod field;
 
@@ -46,10 +46,31 @@ struct Open {
     /// The number of records read from it.
     number: u64,
     lines: CsvReader<SequentialFile>,
-    /// The first field of each feature; `None` where the file has no such column and the default is used.
-    first_fields: Vec<Option<usize>>,
+    /// The fields of each feature.
+    fields: Vec<Fields>,
     /// The number of fields of a line, and the line that it was taken from.
     width: Option<(usize, u64)>,
+}
+
+/// The fields of a feature.
+enum Fields {
+    /// The file has no such column, and the default is used.
+    Default,
+    /// That one, and those after it.
+    From(usize),
+    /// One for each element.
+    Each(Vec<usize>),
+}
+
+impl Fields {
+    /// The field of an element.
+    fn of<'f>(&self, line: &'f CsvReader<SequentialFile>, i: usize) -> &'f [u8] {
+        match self {
+            Fields::Default => b"",
+            Fields::From(first) => &line.fields()[first + i],
+            Fields::Each(all) => &line.fields()[all[i]],
+        }
+    }
 }
 
 const WORD: &str = "csv";
@@ -59,11 +80,12 @@ impl Csv {
     pub(super) fn new(
         cx: &DataContext,
         files: Vec<Arc<Path>>,
-        delimiter: u8,
-        header: bool,
+        (delimiter, header): (u8, bool),
+        missing: Option<&[String]>,
         features: &[Feature],
     ) -> Csv {
-        let columns: Vec<Column> = features.iter().map(Column::new).collect();
+        let column = |feature: &Feature| Column::new(feature, missing);
+        let columns: Vec<Column> = features.iter().map(column).collect();
         Csv {
             storage: cx.storage.clone(),
             first_file: cx.files.add(&files, Unit::Line),
@@ -105,15 +127,15 @@ impl Csv {
         let mut lines = CsvReader::new(SequentialFile::new(file), self.delimiter);
         if !self.header {
             let mut next = 0;
-            let mut first_fields = Vec::new();
+            let mut fields = Vec::new();
             for column in &self.columns {
-                first_fields.push(Some(next));
+                fields.push(Fields::From(next));
                 next += column.ty.elements();
             }
             return Ok(Open {
                 number: 0,
                 lines,
-                first_fields,
+                fields,
                 width: None,
             });
         }
@@ -127,11 +149,11 @@ impl Csv {
         let names: Vec<String> = (lines.fields().iter())
             .map(|field| String::from_utf8_lossy(field).trim().to_owned())
             .collect();
-        let first_fields = self.columns.iter();
-        let first_fields = first_fields.map(|c| c.find(path, &names, self.delimiter));
+        let fields = self.columns.iter();
+        let fields = fields.map(|c| c.find(path, &names, self.delimiter));
         Ok(Open {
             number: 0,
-            first_fields: first_fields.collect::<Result<_, _>>()?,
+            fields: fields.collect::<Result<_, _>>()?,
             width: Some((names.len(), lines.line())),
             lines,
         })
@@ -207,8 +229,8 @@ impl Csv {
                 open.width = Some((found, line));
             }
         }
-        for ((column, first), cells) in self.columns.iter().zip(&open.first_fields).zip(cells) {
-            let fields = |i: usize| first.map_or(&b""[..], |first| &open.lines.fields()[first + i]);
+        for ((column, own), cells) in self.columns.iter().zip(&open.fields).zip(cells) {
+            let fields = |i: usize| own.of(&open.lines, i);
             column.read(&fields, cells).map_err(|error| {
                 let error = error.in_file(&path).in_line(line);
                 let maybe_header = !self.header && open.width == Some((found, line));
@@ -325,21 +347,54 @@ impl Stage for Csv {
 }
 
 impl Column {
-    /// The first field of the feature, by the column names of a header.
-    fn find(
+    /// The fields of the feature, by the column names of a header.
+    fn find(&self, path: &Arc<Path>, names: &[String], delimiter: u8) -> Result<Fields, DataError> {
+        if self.feature.columns.is_empty() {
+            let first = self.find_one(
+                &self.feature.key,
+                self.ty.elements(),
+                path,
+                names,
+                delimiter,
+            )?;
+            return Ok(first.map_or(Fields::Default, Fields::From));
+        }
+        let columns = self.feature.columns.iter();
+        let each = columns.map(|key| self.find_one(key, 1, path, names, delimiter));
+        let each: Vec<Option<usize>> = each.collect::<Result<_, _>>()?;
+        // A default stands for all elements together.
+        let missing = each.iter().position(Option::is_none);
+        match missing {
+            None => Ok(Fields::Each(each.into_iter().flatten().collect())),
+            Some(_) if each.iter().all(Option::is_none) => Ok(Fields::Default),
+            Some(i) => {
+                let message = format!("there is no column `{}`", self.feature.columns[i]);
+                let error = DataError::new(message).in_file(path).in_line(1);
+                let help = format!(
+                    "there are other columns of `{}`, so its default does not stand for them",
+                    self.feature.name
+                );
+                Err(error.at(self.feature.span).help(help))
+            }
+        }
+    }
+
+    /// The field of a column, which so many follow; `None` where there is none, and a default.
+    fn find_one(
         &self,
+        key: &str,
+        elements: usize,
         path: &Arc<Path>,
         names: &[String],
         delimiter: u8,
     ) -> Result<Option<usize>, DataError> {
-        let key = &self.feature.key;
         let fail = |message: String| {
             DataError::new(message)
                 .in_file(path)
                 .in_line(1)
                 .at(self.feature.span)
         };
-        let mut found = (0..names.len()).filter(|i| names[*i] == *key);
+        let mut found = (0..names.len()).filter(|i| names[*i] == key);
         let Some(first) = found.next() else {
             if self.has_default() {
                 return Ok(None);
@@ -363,25 +418,26 @@ impl Column {
             return Err(fail(format!("there are two columns `{key}`")));
         }
         let available = names.len() - first;
-        if available < self.ty.elements() {
+        if available < elements {
             let message = format!(
-                "`{}` takes {} columns from `{key}` on, but there are {available}",
+                "`{}` takes {elements} columns from `{key}` on, but there are {available}",
                 self.feature.name,
-                self.ty.elements()
             );
-            return Err(fail(message));
+            let help = "columns that do not follow one another are named: `as [\"a\", \"b\"]`";
+            return Err(fail(message).help(help));
         }
         Ok(Some(first))
     }
 }
 
 impl Column {
-    fn new(feature: &Feature) -> Column {
+    fn new(feature: &Feature, missing: Option<&[String]>) -> Column {
         let ty = Type::of(&feature.ty).expect("the sizes of features are known");
         Column {
             name: Arc::from(feature.name.as_str()),
             feature: feature.clone(),
             defaults: values::defaults(feature, &ty),
+            missing: missing.map(<[String]>::to_vec),
             ty,
         }
     }

@@ -7,17 +7,20 @@
 //! Stages hand over blocks of consecutive records as columns. A stage asks the one before it for as many elements as it needs and no
 //! more, so that nothing is buffered between them and a position says all.
 
+mod arrays;
 mod batch;
 mod block;
 mod cache;
 mod column;
 mod csv;
+mod image_files;
 mod input;
 mod map;
 mod origins;
 mod paths;
 mod permute;
 mod position;
+mod registered;
 mod repeat;
 mod rows;
 mod select;
@@ -26,6 +29,7 @@ mod split;
 mod split_by;
 mod store;
 pub mod tables;
+mod text;
 mod tfrecord;
 mod timed;
 mod values;
@@ -38,12 +42,14 @@ use trainspec_compiler::PipelineOptions;
 use trainspec_compiler::ir::graph::Type;
 use trainspec_compiler::ir::{CountName, DType};
 use trainspec_compiler::typed::{
-    self, ColumnOpKind, DataSet, Remainder, Source, Spec, StageKind, WordSource,
+    self, ColumnOpKind, DataSet, Remainder, SourceKind, Spec, StageKind, WordSource,
 };
 
 use crate::env::Storage;
 use crate::program::Engine;
-use crate::{DataError, Error, memory};
+use crate::registry::ProgramData;
+use crate::session::Options;
+use crate::{Error, memory};
 
 pub use block::{Block, Element};
 pub use input::{Batch, Input};
@@ -118,6 +124,27 @@ pub struct DataContext {
     pub training: bool,
     /// The tables that are made of the training data.
     pub tables: SharedTables,
+    /// The arrays and sources of the program.
+    pub(crate) program: ProgramData,
+}
+
+impl DataContext {
+    /// The context of a run with those options, while training.
+    pub fn of(spec: &Arc<Spec>, options: &Options, seed: i64) -> DataContext {
+        DataContext {
+            spec: spec.clone(),
+            storage: options.env.storage.clone(),
+            folder: options.folder.as_path().into(),
+            seed,
+            pipeline: options.pipeline.clone(),
+            engine: options.engine.on_one_thread(),
+            files: FileTable::default(),
+            remainder: Remainder::Drop,
+            training: true,
+            tables: SharedTables::default(),
+            program: options.registry.data.clone(),
+        }
+    }
 }
 
 /// The time that was spent in each stage and those before it.
@@ -379,31 +406,53 @@ type OpenSource = (Box<dyn Stage>, Vec<Arc<Path>>, Option<u64>);
 /// Opens the source of a data set.
 fn source(cx: &DataContext, set: &DataSet) -> Result<OpenSource, Error> {
     ensure_record(set)?;
-    match &set.source {
-        Source::Csv {
+    let features = &set.features;
+    match &set.source.kind {
+        SourceKind::Csv {
             files,
             delimiter,
             header,
-            ..
+            missing,
         } => {
             let files = paths::files(cx, files)?;
-            let csv = csv::Csv::new(cx, files.clone(), *delimiter, *header, &set.features);
+            let form = (*delimiter, *header);
+            let csv = csv::Csv::new(cx, files.clone(), form, missing.as_deref(), features);
             let records = csv.count();
             Ok((Box::new(csv), files, records))
         }
-        Source::TfRecord {
-            files, compression, ..
+        SourceKind::Text {
+            files,
+            compression,
+            unit,
         } => {
             let files = paths::files(cx, files)?;
-            let source = tfrecord::TfRecord::new(cx, files.clone(), *compression, &set.features);
+            let feature = features.first().expect("a text has one feature");
+            let text = text::Text::new(cx, files.clone(), *compression, *unit, feature);
+            let records = text.count();
+            Ok((Box::new(text), files, records))
+        }
+        SourceKind::Arrays { format, files } => {
+            arrays::open(cx, &set.source, (*format, files), features)
+        }
+        SourceKind::Files { files, resize } => {
+            let files = paths::files(cx, files)?;
+            let source = image_files::Files::new(cx, files.clone(), *resize, features);
+            let records = source.len();
+            Ok((Box::new(source), files, Some(records)))
+        }
+        SourceKind::Memory { name } => {
+            let given = cx.program.arrays(name).map_err(|e| e.at(set.source.span))?;
+            arrays::in_memory(cx, &set.source, name, &given, features)
+        }
+        SourceKind::TfRecord { files, compression } => {
+            let files = paths::files(cx, files)?;
+            let source = tfrecord::TfRecord::new(cx, files.clone(), *compression, features);
             let records = source.count();
             Ok((Box::new(source), files, records))
         }
-        Source::Registered(source) => {
-            let name = &source.name;
-            Err(DataError::new(format!("no source `{name}` is registered"))
-                .at(source.span)
-                .into())
+        SourceKind::Registered(source) => {
+            let source = registered::Registered::new(cx, source, features)?;
+            Ok((Box::new(source), Vec::new(), None))
         }
     }
 }

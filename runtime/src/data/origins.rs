@@ -23,6 +23,8 @@ pub(crate) enum Unit {
     Record,
     /// Lines, from 1.
     Line,
+    /// Nothing: a file is one record.
+    File,
 }
 
 impl FileTable {
@@ -48,6 +50,7 @@ impl FileTable {
         let position = match unit {
             Unit::Record => runtime::Position::Record(origin.at),
             Unit::Line => runtime::Position::Line(origin.at),
+            Unit::File => runtime::Position::File,
         };
         let path = path.clone();
         Some(SourceLocation { path, position })

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use trainspec_compiler::typed::{Source, StageKind};
+use trainspec_compiler::typed::{Source, SourceKind, StageKind};
 
 use crate::Error;
 use crate::data::block::Block;
@@ -81,10 +81,14 @@ impl Stage for Timed {
 
 /// A source, as a table of stages calls it.
 pub(super) fn source_name(source: &Source) -> String {
-    match source {
-        Source::Csv { .. } => "source csv".to_owned(),
-        Source::TfRecord { .. } => "source tfrecord".to_owned(),
-        Source::Registered(source) => format!("source \"{}\"", source.name),
+    match &source.kind {
+        SourceKind::Registered(source) => format!("source \"{}\"", source.name),
+        SourceKind::Csv { .. }
+        | SourceKind::TfRecord { .. }
+        | SourceKind::Text { .. }
+        | SourceKind::Arrays { .. }
+        | SourceKind::Files { .. }
+        | SourceKind::Memory { .. } => format!("source {}", source.word()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a program registers for its specs: hooks and feeds written in Rust, by name; listeners of checkpoints, and what runs after
+//! What a program registers for its specs: hooks, feeds and data written in Rust, by name; listeners of checkpoints, and what runs after
 //! initialization.
 //!
 //! In: factories, and the `hook "name" (...)` and `feed "name" (...)` of a spec. Out: hooks and feeds, made for each training. What the
@@ -6,10 +6,13 @@
 //! before anything is opened.
 
 mod arguments;
+mod data;
 mod feeds;
 mod named_hook;
 
 pub use arguments::{Argument, Arguments, Parameter};
+pub(crate) use data::ProgramData;
+pub use data::{Record, RecordIterator};
 pub(crate) use feeds::Feeds;
 /// An interval, as an argument of a hook: `every: 10 steps`.
 pub use trainspec_compiler::typed::Interval;
@@ -18,6 +21,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use trainspec_compiler::diag::{self, Diagnostic};
+use trainspec_compiler::ir::Tensor;
 use trainspec_compiler::typed::{Hook, HookKind, Registered, Spec};
 
 use crate::Error;
@@ -74,6 +78,7 @@ impl<T> Clone for Entry<T> {
 pub struct Registry {
     hooks: BTreeMap<String, Entry<Box<dyn SessionRunHook>>>,
     feeds: BTreeMap<String, Entry<FeedFn>>,
+    pub(crate) data: ProgramData,
     listeners: Vec<ListenerFactory>,
     init_fn: Option<InitFn>,
 }
@@ -86,6 +91,7 @@ impl std::fmt::Debug for Registry {
         f.debug_struct("Registry")
             .field("hooks", &self.hooks.keys().collect::<Vec<_>>())
             .field("feeds", &self.feeds.keys().collect::<Vec<_>>())
+            .field("data", &self.data)
             .field("listeners", &self.listeners.len())
             .field("has_init_fn", &self.init_fn.is_some())
             .finish()
@@ -135,6 +141,73 @@ impl Registry {
             factory: Arc::new(factory) as Factory<_>,
         };
         self.feeds.insert(name.into(), entry);
+        self
+    }
+
+    /// Adds arrays, which a spec reads as `source memory("name");`: a feature is an array, whose first dimension is the records.
+    ///
+    /// ```
+    /// use trainspec::registry::Registry;
+    /// use trainspec::{Options, Tensor};
+    ///
+    /// let text = "spec line;
+    ///     data points { source memory(\"points\"); feature x: f32; feature y: f32; repeat; batch 2; }
+    ///     model (x: f32[batch], y: f32[batch]) { param a: f32 = zeros(); loss mean(square(a * x - y)); }
+    ///     train { data points; optimizer gradient_descent(0.1); steps 50; }";
+    /// let registry = Registry::default().memory(
+    ///     "points",
+    ///     [
+    ///         ("x", Tensor::new(&[4], vec![1.0_f32, 2.0, 3.0, 4.0])),
+    ///         ("y", Tensor::new(&[4], vec![2.0_f32, 4.0, 6.0, 8.0])),
+    ///     ],
+    /// );
+    /// let options = Options { registry, ..Options::default() };
+    /// let state = trainspec::train(&trainspec::check("line", text)?, &options, &mut |_: &_| {})?;
+    /// assert!((state.get("a").unwrap().to_f64s()[0] - 2.0).abs() < 1e-3);
+    /// # Ok::<(), trainspec::Error>(())
+    /// ```
+    pub fn memory<K: Into<String>>(
+        mut self,
+        name: impl Into<String>,
+        arrays: impl IntoIterator<Item = (K, Tensor)>,
+    ) -> Registry {
+        let arrays = arrays.into_iter();
+        let arrays = arrays
+            .map(|(key, array)| (key.into(), Arc::new(array)))
+            .collect();
+        self.data.arrays.insert(name.into(), Arc::new(arrays));
+        self
+    }
+
+    /// Adds a source, which a spec has as `source "name" (constants);`. Its factory gives the records of an epoch, from the first one
+    /// on: each epoch calls it, and so does a run that is resumed, which passes over the records that it has read. So it has to give the
+    /// same records each time, or a resumed run is not what it would have been.
+    ///
+    /// ```
+    /// use trainspec::registry::{Parameter, Record, Registry};
+    /// use trainspec::{Error, Tensor};
+    ///
+    /// let registry = Registry::default().source("squares", &[Parameter::required::<i64>("count")], |arguments| {
+    ///     let count = arguments.get::<i64>("count")?;
+    ///     let record = |i: i64| -> Result<Record, Error> {
+    ///         let (x, y) = (i as f32, (i * i) as f32);
+    ///         Ok(vec![("x".to_owned(), Tensor::scalar(x)), ("y".to_owned(), Tensor::scalar(y))])
+    ///     };
+    ///     Ok(Box::new((0..count).map(record)))
+    /// });
+    /// # let _ = registry;
+    /// ```
+    pub fn source(
+        mut self,
+        name: impl Into<String>,
+        parameters: &[Parameter],
+        factory: impl Fn(&Arguments) -> Result<RecordIterator, Error> + Send + Sync + 'static,
+    ) -> Registry {
+        let entry = Entry {
+            parameters: parameters.to_vec(),
+            factory: Arc::new(factory) as Factory<_>,
+        };
+        self.data.sources.insert(name.into(), entry);
         self
     }
 
@@ -195,11 +268,16 @@ impl Registry {
 
     /// What keeps a spec from being run with this registry, all in one error; the command line has an empty one.
     pub fn check(&self, spec: &Spec) -> Option<Diagnostic> {
-        self.bind(spec).err().map(|diagnostic| *diagnostic)
+        self.bind(spec, true).err().map(|diagnostic| *diagnostic)
+    }
+
+    /// As [`Registry::check`] for a session that reads no data: the program need not have any.
+    pub(crate) fn check_session(&self, spec: &Spec) -> Option<Diagnostic> {
+        self.bind(spec, false).err().map(|diagnostic| *diagnostic)
     }
 
     /// The arguments of each registered hook and feed of a spec, in its order.
-    fn bind(&self, spec: &Spec) -> Result<Vec<Arguments>, Box<Diagnostic>> {
+    fn bind(&self, spec: &Spec, needs_data: bool) -> Result<Vec<Arguments>, Box<Diagnostic>> {
         let (mut problems, mut bound) = (Vec::new(), Vec::new());
         let mut span = None;
         let (mut hooks, mut feeds) = (Vec::new(), Vec::new());
@@ -237,6 +315,11 @@ impl Registry {
         problems.extend(superfluous.map(|name| unused("hook", name)));
         let superfluous = self.feeds.keys().filter(|name| !feeds.contains(name));
         problems.extend(superfluous.map(|name| unused("feed", name)));
+        let without_data = problems.len();
+        if let Some(set) = self.data.check(spec, needs_data, &mut problems) {
+            span.get_or_insert(set.source.span);
+        }
+        let is_data = problems.len() > without_data;
         let saves = |hook: &Hook| matches!(hook.kind, HookKind::Checkpoint { .. });
         if !self.listeners.is_empty() && !spec.hooks.iter().any(saves) {
             let message =
@@ -246,8 +329,13 @@ impl Registry {
         if problems.is_empty() {
             return Ok(bound);
         }
+        let what = match (is_data, without_data) {
+            (false, _) => "hooks and feeds",
+            (true, 0) => "data",
+            (true, _) => "hooks, feeds and data",
+        };
         let message = format!(
-            "the program registers other hooks and feeds than the spec has: {}",
+            "the program registers other {what} than the spec has: {}",
             problems.join("; ")
         );
         let code = diag::Code::UnknownName;
@@ -263,7 +351,7 @@ impl Registry {
     /// Makes the hooks and feeds of a spec. A hook that ends the run says so in the events.
     pub(crate) fn make(&self, spec: &Spec, events: &EventQueue) -> Result<Made, Error> {
         let mut arguments = self
-            .bind(spec)
+            .bind(spec, true)
             .map_err(|diagnostic| *diagnostic)?
             .into_iter();
         let (mut hooks, mut feeds) = (Vec::new(), Vec::new());

@@ -52,6 +52,7 @@ pub use warm_start::{WarmStart, WarmStartNames, warm_start, warm_start_in};
 use crate::{Code, Error, State};
 use files::{Files, Named, StateTimes, folder_of};
 use tensors::Stored;
+pub(crate) use tensors::file_type;
 
 /// A clock that a saver may take to another thread.
 ///

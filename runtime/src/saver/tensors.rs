@@ -54,7 +54,7 @@ impl<'a> Stored<'a> {
 }
 
 /// The element type of a file.
-pub(super) fn file_type(dtype: DType) -> FileType {
+pub(crate) fn file_type(dtype: DType) -> FileType {
     match dtype {
         DType::F16 => FileType::Float16,
         DType::Bf16 => FileType::BFloat16,

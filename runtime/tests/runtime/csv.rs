@@ -1,6 +1,7 @@
 //! CSV files, good and hostile: what is read, and what errors say.
 
 use crate::support::{MemoryEnv, check_errors, ints, read};
+use trainspec::internals::data::Element;
 use trainspec_compiler::ir::{DType, Tensor};
 
 /// The message of the error that reading a file gives.
@@ -308,7 +309,7 @@ fn errors_of_a_source_are_reported_before_the_first_record() {
         ),
         (
             "source \"mine\" (rows: 3); feature x: f32;",
-            "no source `mine` is registered",
+            "`source \"mine\"` is not registered",
         ),
     ] {
         let error = read(&env, settings, 9).unwrap_err();
@@ -319,10 +320,6 @@ fn errors_of_a_source_are_reported_before_the_first_record() {
 #[test]
 fn static_errors_of_a_data_set_are_found_by_check() {
     for (settings, message) in [
-        (
-            "source npy(\"a\"); feature x: f32;",
-            "`npy` sources cannot be read yet",
-        ),
         (
             "source csv([]); feature x: f32;",
             "the source names no file",
@@ -392,4 +389,39 @@ fn no_bytes_make_it_panic() {
             let _ = read(&env, settings, 99);
         }
     }
+}
+
+#[test]
+fn listed_fields_stand_for_missing_values() {
+    let bytes = b"a,b,c,s\n1,NA,3,x\nNA,-999,,NA\n , 5 ,NA,\n";
+    let env = MemoryEnv::new(&[("a.csv", bytes)]);
+    let settings = "source csv(\"a.csv\", header: true, missing: [\"NA\", \"\", \"-999\"]);
+        feature a: f32; feature b: f64 = 7.0; feature c: i64 = 2; feature s: string;
+        map empty = is_missing(s);";
+    let all = read(&env, settings, 9).unwrap();
+    let a: Vec<f64> = all.iter().flat_map(|e| e.values["a"].to_f64s()).collect();
+    assert!(a[0] == 1.0 && a[1].is_nan() && a[2].is_nan(), "{a:?}");
+    let b: Vec<f64> = all.iter().flat_map(|e| e.values["b"].to_f64s()).collect();
+    assert_eq!(b, [7.0, 7.0, 5.0]);
+    assert_eq!(ints(&all, "c"), [3, 2, 2]);
+    assert_eq!(ints(&all, "empty"), [0, 1, 1]);
+    let settings = settings.replace("feature c: i64 = 2;", "feature c: i64;");
+    let error = read(&env, &settings, 9).unwrap_err().to_string();
+    assert_eq!(error, "a.csv:3: column `c`: the value is missing");
+}
+
+#[test]
+fn columns_make_a_vector_by_their_names() {
+    let env = MemoryEnv::new(&[("a.csv", b"a,b,c,d\n1,2,3,4\n5,6,7,x\n")]);
+    let read = |columns: &str| {
+        let settings =
+            format!("source csv(\"a.csv\", header: true); feature x: f32[2] as {columns};");
+        let first = |all: Vec<Element>| all[0].values["x"].to_f64s();
+        read(&env, &settings, 9).map(first)
+    };
+    assert_eq!(read("[\"c\", \"a\"]").unwrap(), [3.0, 1.0]);
+    let error = read("[\"a\", \"z\"]").unwrap_err().to_string();
+    assert_eq!(error, "a.csv:1: there is no column `z`");
+    let error = read("[\"a\", \"d\"]").unwrap_err().to_string();
+    assert_eq!(error, "a.csv:3: column `d`: `x` is no f32");
 }

@@ -1,10 +1,13 @@
 //! The runtime in an in-memory environment: input pipelines, optimizers and end-to-end trainings.
 
 mod accumulate;
+mod arrays;
 mod csv;
+mod derived;
 mod faults;
 mod hook_details;
 mod hooks;
+mod image_files;
 mod input;
 mod input_faults;
 mod macro_programs;
@@ -17,6 +20,7 @@ mod positions;
 mod queue_functions;
 mod queue_threads;
 mod queues;
+mod registered_data;
 mod registry;
 mod resume;
 mod saver;
@@ -29,6 +33,7 @@ mod supervisor;
 mod support;
 mod table;
 mod tables;
+mod text;
 mod tfrecord;
 mod warm_start;
 mod warm_start_spec;

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use trainspec::env::{Clock, Env, ReadAt, Storage};
 use trainspec::internals::data::{DataContext, Element, Pipeline};
+use trainspec::registry::Registry;
 use trainspec::session::{Event, Options};
 use trainspec::train;
 use trainspec::{Error, State};
@@ -233,18 +234,23 @@ pub(crate) fn open(env: &MemoryEnv, settings: &str, seed: i64) -> Result<Pipelin
 
 /// The context of the data sets of a spec.
 pub(crate) fn context(env: &MemoryEnv, spec: &Arc<Spec>, seed: i64) -> DataContext {
-    DataContext {
-        spec: spec.clone(),
-        storage: env.env().storage,
-        folder: Path::new("").into(),
-        seed,
-        pipeline: Default::default(),
+    context_with(env, spec, seed, Default::default())
+}
+
+/// The same with what the program registers.
+pub(crate) fn context_with(
+    env: &MemoryEnv,
+    spec: &Arc<Spec>,
+    seed: i64,
+    registry: Registry,
+) -> DataContext {
+    let options = Options {
+        env: env.env(),
         engine: trainspec::Engine::compiled(1),
-        files: Default::default(),
-        remainder: trainspec_compiler::typed::Remainder::Drop,
-        training: true,
-        tables: Default::default(),
-    }
+        registry,
+        ..Options::default()
+    };
+    DataContext::of(spec, &options, seed)
 }
 
 /// The integers of a feature, of all elements in a row.

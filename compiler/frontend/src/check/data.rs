@@ -33,6 +33,8 @@ pub(super) struct Pipeline {
     pub origins: Origins,
     /// The names of its tables.
     pub tables: BTreeSet<String>,
+    /// The data set that it is derived from.
+    pub base: Option<Name>,
 }
 
 impl Checker<'_> {
@@ -45,7 +47,7 @@ impl Checker<'_> {
         let name = section.name.clone()?;
         self.declared
             .insert(name.span, ("data set", name.text.clone()));
-        self.reject_repeated(&section.settings, "data");
+        self.reject_repeated(&self.settings_with_bases(section), "data");
         let errors_before = self.errors.len();
         // What has a count has the same in both modes.
         let counts = self.counts;
@@ -79,7 +81,7 @@ impl Checker<'_> {
         let path = format!("data/{}", name.text);
         self.store.restart_sites(&path);
         let frame = Frame::new(FrameKind::Data, path);
-        self.framed(frame, |c| c.data_settings(section, name))
+        self.framed(frame, |c| c.data_settings(section, name, &mut Vec::new()))
     }
 
     /// Whether both modes give elements of the same types, with the same tables.
@@ -122,8 +124,15 @@ impl Checker<'_> {
         true
     }
 
-    fn data_settings(&mut self, section: &ast::Section, name: &Name) -> Option<Pipeline> {
+    /// The pipeline of a section; `chain` are the data sets that are derived from it.
+    pub(super) fn data_settings(
+        &mut self,
+        section: &ast::Section,
+        name: &Name,
+        chain: &mut Vec<Name>,
+    ) -> Option<Pipeline> {
         let mut pipeline = Pipeline::default();
+        chain.push(name.clone());
         let errors_before = self.errors.len();
         let broken = section
             .settings
@@ -147,6 +156,11 @@ impl Checker<'_> {
                             .help("move it before all others: stages apply in the order written"),
                         );
                     }
+                    if let Some(base) = self.base_of(setting) {
+                        // What is wrong with the other data set is reported there.
+                        pipeline = self.derive(&base, chain)?;
+                        continue;
+                    }
                     pipeline.source = self.source(setting);
                     let is_indexed = pipeline.source.as_ref().is_none_or(Source::is_indexed);
                     pipeline.unindexed = (!is_indexed).then_some(setting.word.span);
@@ -157,6 +171,9 @@ impl Checker<'_> {
                 "drop" => self.drop_feature(setting, &mut pipeline),
                 _ => self.stage(setting, &mut pipeline),
             }
+        }
+        if pipeline.base.is_none() {
+            self.check_features(&pipeline);
         }
         let missing = !section.settings.iter().any(|s| s.word.text == "source");
         if missing && !broken {
@@ -174,7 +191,14 @@ impl Checker<'_> {
             .iter()
             .any(Diagnostic::is_error);
         let known = !broken && !has_error && pipeline.broken.is_empty();
+        chain.pop();
         known.then_some(pipeline)
+    }
+
+    /// The names of the data sets of the spec.
+    pub(super) fn data_set_names(&self) -> Vec<String> {
+        let names = self.items.data.iter().filter_map(|d| d.name.as_ref());
+        names.map(|name| name.text.clone()).collect()
     }
 
     /// Finds the data set that a section names, and checks that it gives what the model takes.
@@ -194,12 +218,7 @@ impl Checker<'_> {
             .iter()
             .find_map(|d| d.name.clone().filter(|n| n.text == name));
         let Some(declared) = declared else {
-            let known: Vec<String> = self
-                .items
-                .data
-                .iter()
-                .filter_map(|d| Some(d.name.as_ref()?.text.clone()))
-                .collect();
+            let known = self.data_set_names();
             if self.is_broken(&name) {
                 return None;
             }

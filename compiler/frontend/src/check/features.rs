@@ -5,10 +5,11 @@ use trainspec_ir::{DType, Span, TensorType};
 use crate::ast::{self, SettingValue};
 use crate::check::Checker;
 use crate::check::data::Pipeline;
+use crate::check::source_features::unreadable;
 use crate::check::types::Bounds;
 use crate::check::value::Value;
 use crate::diag::{Code, Diagnostic};
-use crate::typed::{Feature, FeatureDefault, Source};
+use crate::typed::{Feature, FeatureDefault};
 
 impl Checker<'_> {
     /// `feature NAME: TYPE as "key" in LOW..HIGH = default`
@@ -24,6 +25,21 @@ impl Checker<'_> {
             );
             return;
         };
+        let name = &declaration.name;
+        if let Some(base) = &pipeline.base {
+            let message = format!("the features of this data set are those of `{}`", base.text);
+            let error = Diagnostic::new(Code::StageOrder, setting.word.span, message)
+                .note_at(base.span, "it takes its records from this one");
+            let help = match pipeline.elements.contains_key(&name.text) {
+                true => format!("`{}` has it already: remove this line", base.text),
+                false => format!(
+                    "declare `{}` there, or compute it: `map {0} = ...;`",
+                    name.text
+                ),
+            };
+            self.report(error.help(help));
+            return;
+        }
         if let Some(batched) = pipeline.batched {
             self.report(
                 Diagnostic::new(
@@ -34,7 +50,6 @@ impl Checker<'_> {
                 .note_at(batched, "batches begin here"),
             );
         }
-        let name = &declaration.name;
         if let Some((_, first)) = pipeline.elements.get(&name.text) {
             self.report(
                 Diagnostic::new(
@@ -65,20 +80,58 @@ impl Checker<'_> {
             let value = self.eval(expr);
             self.feature_default(&value, &name.text, &ty, bounds, expr.span)
         });
+        let columns = self.feature_columns(declaration, &ty);
+        let key = match (&declaration.alias, columns.first()) {
+            (Some(alias), _) => alias.value.clone(),
+            (None, Some(first)) => first.clone(),
+            (None, None) => name.text.clone(),
+        };
         pipeline
             .elements
             .insert(name.text.clone(), (ty.clone(), name.span));
-        pipeline.features.push(Feature {
+        let feature = Feature {
             name: name.text.clone(),
-            key: declaration
-                .alias
-                .as_ref()
-                .map_or_else(|| name.text.clone(), |a| a.value.clone()),
+            key,
+            columns,
             ty,
             bounds,
             default,
             span: name.span,
-        });
+        };
+        if let Some(source) = &pipeline.source {
+            let named = declaration.columns.as_ref();
+            let named = named.map(|columns| columns.first().map_or(name.span, |c| c.span));
+            self.check_feature(&feature, source, named);
+        }
+        pipeline.features.push(feature);
+    }
+
+    /// `as ["a", "b"]`: the columns of a csv file, one for each element.
+    fn feature_columns(&mut self, declaration: &ast::Declaration, ty: &TensorType) -> Vec<String> {
+        let Some(columns) = &declaration.columns else {
+            return Vec::new();
+        };
+        let name = &declaration.name;
+        for (i, column) in columns.iter().enumerate() {
+            let first = columns[..i].iter().find(|c| c.value == column.value);
+            if let Some(first) = first {
+                let message = format!("the column `{}` is named twice", column.value);
+                let error = Diagnostic::new(Code::DuplicateName, column.span, message);
+                self.report(error.note_at(first.span, "named here first"));
+            }
+        }
+        let elements = ty.shape.elements().and_then(|n| n.value());
+        if let Some(elements) = elements.filter(|n| *n != columns.len() as i64) {
+            let span = columns.last().map_or(name.span, |c| c.span);
+            let message = format!(
+                "`{}` is `{ty}`, which has {elements} elements, and {} columns are named",
+                name.text,
+                columns.len()
+            );
+            let error = Diagnostic::new(Code::ShapeMismatch, span, message);
+            self.report(error.help("name one column for each element"));
+        }
+        columns.iter().map(|column| column.value.clone()).collect()
     }
 
     /// The default of a feature: one value for all elements, or a list with one for each.
@@ -167,23 +220,6 @@ impl Checker<'_> {
         };
         self.report(error);
         None
-    }
-}
-
-/// Why a source has no feature of such a type.
-fn unreadable(source: Option<&Source>, name: &str, ty: &TensorType) -> Option<String> {
-    let dims = ty.shape.0.iter().enumerate();
-    let counted: Vec<usize> = dims
-        .filter_map(|(i, dim)| dim.count.as_ref().map(|_| i))
-        .collect();
-    match (source?, counted.as_slice()) {
-        (_, []) | (Source::TfRecord { .. }, [0]) | (Source::Registered(_), _) => None,
-        (Source::TfRecord { .. }, _) => Some(format!(
-            "an Example has lists of one varying length, the first, and `{name}` is `{ty}`"
-        )),
-        (Source::Csv { .. }, _) => Some(format!(
-            "a csv file has no features of varying length, and `{name}` is `{ty}`"
-        )),
     }
 }
 

@@ -17,6 +17,7 @@ mod clips;
 mod columns;
 mod control;
 mod data;
+mod derived;
 mod early_stop;
 mod errors;
 mod eval;
@@ -38,6 +39,7 @@ mod ops;
 mod optimizers;
 mod scope;
 mod settings;
+mod source_features;
 mod sources;
 mod stages;
 mod standalone;
@@ -171,6 +173,8 @@ pub(crate) struct Checker<'a> {
     used: HashSet<Span>,
     /// The definitions that were inlined at least once, by the span of their name.
     expanded: BTreeSet<Span>,
+    /// Data sets that take their records from one another.
+    circular_data: BTreeSet<String>,
     counts: u64,
     /// The run-time counts of the program, by the operation and operands that determine them.
     counted: BTreeMap<String, String>,
@@ -246,6 +250,7 @@ impl<'a> Checker<'a> {
             declared: BTreeMap::new(),
             used: HashSet::new(),
             expanded: BTreeSet::new(),
+            circular_data: BTreeSet::new(),
             counts: 0,
             counted: BTreeMap::new(),
             shortened: BTreeMap::new(),

@@ -145,6 +145,7 @@ impl Checker<'_> {
             );
         }
         Some(typed::Feature {
+            columns: Vec::new(),
             name: param.name.text.clone(),
             key: param.name.text.clone(),
             ty: declared,

@@ -130,11 +130,19 @@ impl Checker<'_> {
         match find(&section, &name) {
             Some(signature) => self.bind_setting(signature, &arguments, span),
             None => {
+                let sets: Vec<String> = match section.as_str() {
+                    "source" => self.data_set_names(),
+                    _ => Vec::new(),
+                };
                 let message = match name.as_str() {
                     "" => format!("`{section}` needs one of its kinds"),
+                    name if section == "source" => {
+                        format!("there is no source and no data set `{name}`")
+                    }
                     name => format!("there is no {section} `{name}`"),
                 };
-                let help = match nearest(&name, known.iter().copied()) {
+                let own = sets.iter().map(String::as_str);
+                let help = match nearest(&name, known.iter().copied().chain(own)) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!(
                         "the kinds are {}",
@@ -417,7 +425,7 @@ impl Checker<'_> {
     }
 
     /// A string or a list of strings. The elements of a list that is written out have spans of their own.
-    fn string_list(&mut self, expr: &Expr, what: &str) -> Option<Strings> {
+    pub(crate) fn string_list(&mut self, expr: &Expr, what: &str) -> Option<Strings> {
         if let ExprKind::List(elements) = &expr.kind {
             let mut all = Vec::new();
             for element in elements {

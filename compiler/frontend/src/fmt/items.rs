@@ -177,6 +177,10 @@ impl Printer<'_> {
                 self.name(&declaration.name);
                 self.type_of(Some(&declaration.ty));
                 self.alias(declaration.alias.as_ref());
+                if let Some(columns) = &declaration.columns {
+                    self.word("as");
+                    self.list("[", columns, "]", |p, column| p.text(column));
+                }
                 self.bound_and_default(declaration.bound.as_ref(), declaration.default.as_ref());
             }
             SettingValue::Assignment(pattern, value) => {

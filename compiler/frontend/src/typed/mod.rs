@@ -9,12 +9,14 @@ mod liveness;
 mod print;
 mod print_settings;
 mod settings;
+mod source;
 mod warm_start;
 
 pub use column::{ColumnOp, ColumnOpKind, ColumnOperand, Vocabulary, WordSource};
 pub use input::Input;
 pub use print::print;
 pub use settings::*;
+pub use source::*;
 pub use warm_start::*;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -262,6 +264,8 @@ pub struct Feature {
     pub name: String,
     /// The name in the record.
     pub key: String,
+    /// The columns of a csv file, one for each element; empty where they follow the one called `key`.
+    pub columns: Vec<String>,
     /// The type.
     pub ty: TensorType,
     /// The range of its values: start inclusive, end exclusive.

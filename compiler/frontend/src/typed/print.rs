@@ -383,7 +383,10 @@ impl Display for FeatureText<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let feature = self.0;
         write!(f, "{}: {}", feature.name, feature.ty)?;
-        if feature.key != feature.name {
+        if !feature.columns.is_empty() {
+            let columns: Vec<String> = feature.columns.iter().map(|c| quote(c)).collect();
+            write!(f, " as [{}]", columns.join(", "))?;
+        } else if feature.key != feature.name {
             write!(f, " as {}", quote(&feature.key))?;
         }
         if let Some((low, high)) = feature.bounds {

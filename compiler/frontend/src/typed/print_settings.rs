@@ -33,35 +33,51 @@ fn list(values: impl IntoIterator<Item = impl Display>) -> Option<String> {
 impl Display for Source {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let paths = |files: &[FilePattern]| list(files.iter().map(|file| quote(&file.pattern)));
-        match self {
-            Source::TfRecord {
-                files, compression, ..
-            } => {
-                let compression = match compression {
-                    Compression::Auto => "auto",
-                    Compression::None => "none",
-                    Compression::Gzip => "gzip",
-                    Compression::Zlib => "zlib",
-                };
-                let arguments = [("path", paths(files)), ("compression", shown(compression))];
-                write_setting(f, "tfrecord", &arguments)
+        let mut arguments: Vec<(&str, Option<String>)> = Vec::new();
+        match &self.kind {
+            SourceKind::TfRecord { files, compression } => {
+                arguments.push(("path", paths(files)));
+                arguments.push(("compression", shown(compression.word())));
             }
-            Source::Csv {
+            SourceKind::Csv {
                 files,
                 delimiter,
                 header,
-                ..
+                missing,
             } => {
+                arguments.push(("path", paths(files)));
+                arguments.push(("header", shown(header)));
                 let delimiter = quote(&char::from(*delimiter).to_string());
-                let arguments = [
-                    ("path", paths(files)),
-                    ("header", shown(header)),
-                    ("delimiter", Some(delimiter)),
-                ];
-                write_setting(f, "csv", &arguments)
+                arguments.push(("delimiter", Some(delimiter)));
+                let missing = missing.as_ref();
+                let missing = missing.and_then(|words| list(words.iter().map(|word| quote(word))));
+                arguments.push(("missing", missing));
             }
-            Source::Registered(registered) => write!(f, "{registered}"),
+            SourceKind::Text {
+                files,
+                compression,
+                unit,
+            } => {
+                arguments.push(("path", paths(files)));
+                arguments.push(("unit", shown(unit.word())));
+                arguments.push(("compression", shown(compression.word())));
+            }
+            SourceKind::Arrays { files, .. } => match files {
+                ArrayFiles::Shared(files) => arguments.push(("path", paths(files))),
+                ArrayFiles::ByKey(all) => {
+                    arguments.extend(all.iter().map(|(key, files)| (key.as_str(), paths(files))));
+                }
+            },
+            SourceKind::Files { files, resize } => {
+                arguments.push(("path", paths(files)));
+                arguments.push(("resize", resize.and_then(|way| shown(way.word()))));
+            }
+            SourceKind::Memory { name } => arguments.push(("name", Some(quote(name)))),
+            SourceKind::Registered(registered) => return write!(f, "{registered}"),
         }
+        let skip = self.max_skipped.map(|max| format!("skip(max: {max})"));
+        arguments.push(("on_error", skip));
+        write_setting(f, self.word(), &arguments)
     }
 }
 

@@ -6,44 +6,6 @@ use trainspec_ir::{DType, Size, Span};
 
 use crate::typed::{Mode, ValueId};
 
-/// The source of the records of a data set.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Source {
-    /// TFRecord files of Examples.
-    TfRecord {
-        /// The files; there is at least one pattern.
-        files: Vec<FilePattern>,
-        /// Their compression.
-        compression: Compression,
-        /// The span of the setting.
-        span: Span,
-    },
-    /// Files of comma-separated values.
-    Csv {
-        /// The files; there is at least one pattern.
-        files: Vec<FilePattern>,
-        /// The byte between two fields: ASCII, and no quote or line end.
-        delimiter: u8,
-        /// Whether the first line of a file names the columns.
-        header: bool,
-        /// The span of the setting.
-        span: Span,
-    },
-    /// A source that the Rust program registers.
-    Registered(Registered),
-}
-
-impl Source {
-    /// Whether any of its records can be read by its index.
-    pub fn is_indexed(&self) -> bool {
-        match self {
-            // A compressed file has no index; it is refused when it is opened.
-            Source::TfRecord { .. } => true,
-            Source::Csv { .. } | Source::Registered(_) => false,
-        }
-    }
-}
-
 /// A path, or a glob pattern of paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePattern {
@@ -51,19 +13,6 @@ pub struct FilePattern {
     pub pattern: String,
     /// The span of its value.
     pub span: Span,
-}
-
-/// The compression of record files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Compression {
-    /// Detected from the first bytes of each file.
-    Auto,
-    /// None.
-    None,
-    /// gzip.
-    Gzip,
-    /// zlib.
-    Zlib,
 }
 
 /// A source, hook or feed that the Rust program registers under a name.

@@ -167,17 +167,26 @@ fn section(c: &mut Entropy<'_>) -> Section {
 fn setting(c: &mut Entropy<'_>, depth: usize) -> Setting {
     let docs = docs(c);
     let word = name(c);
-    let value = match c.pick(5) {
+    let value = match c.pick(6) {
         0 => SettingValue::None,
         1 => SettingValue::Declaration(Box::new(Declaration {
             name: name(c),
             ty: ty(c),
+            alias: None,
+            columns: Some(vec![text(c), text(c)]),
+            bound: c.maybe(|c| expr(c, 1)),
+            default: None,
+        })),
+        2 => SettingValue::Declaration(Box::new(Declaration {
+            name: name(c),
+            ty: ty(c),
             alias: c.maybe(text),
+            columns: None,
             bound: c.maybe(|c| expr(c, 1)),
             default: c.maybe(|c| expr(c, 1)),
         })),
-        2 => SettingValue::Assignment(pattern(c, 1), expr(c, 3)),
-        3 => SettingValue::Arguments(c.several(5, |c| argument(c, 2))),
+        3 => SettingValue::Assignment(pattern(c, 1), expr(c, 3)),
+        4 => SettingValue::Arguments(c.several(5, |c| argument(c, 2))),
         _ => SettingValue::Value(match expr(c, 3) {
             // These alone would read as arguments.
             value @ Expr {

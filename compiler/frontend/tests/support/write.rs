@@ -217,6 +217,10 @@ impl Writer<'_, '_> {
                 self.token(&declaration.name.text);
                 self.ty(Some(&declaration.ty));
                 self.alias(declaration.alias.as_ref());
+                if let Some(columns) = &declaration.columns {
+                    self.token("as");
+                    self.list("[", columns, "]", |w, column| w.string(&column.value));
+                }
                 self.after("in", declaration.bound.as_ref());
                 self.after("=", declaration.default.as_ref());
             }

@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::io::{self, Read};
+use std::sync::Arc;
 
 /// Random access to bytes, by several threads at once (`RandomAccessFile`).
 pub trait ReadAt: Send + Sync {
@@ -35,6 +36,16 @@ impl fmt::Debug for dyn ReadAt + '_ {
 }
 
 impl<R: ReadAt + ?Sized> ReadAt for Box<R> {
+    fn length(&self) -> io::Result<u64> {
+        (**self).length()
+    }
+
+    fn read_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        (**self).read_at(position, buffer)
+    }
+}
+
+impl<R: ReadAt + ?Sized> ReadAt for Arc<R> {
     fn length(&self) -> io::Result<u64> {
         (**self).length()
     }

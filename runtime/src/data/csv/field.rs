@@ -16,6 +16,8 @@ pub(super) struct Column {
     pub(super) ty: Type,
     /// The default of each element.
     pub(super) defaults: Option<Vec<Value>>,
+    /// The fields that stand for a missing value, where the source lists them.
+    pub(super) missing: Option<Vec<String>>,
 }
 
 impl Column {
@@ -42,7 +44,7 @@ impl Column {
     ) -> Result<(), DataError> {
         for i in 0..self.ty.elements() {
             let own = field(i);
-            if cells.push(own, self.feature.bounds) {
+            if !self.is_listed(own) && cells.push(own, self.feature.bounds) {
                 continue;
             }
             let value = self.element(i, own).map_err(|e| self.in_column(i, e))?;
@@ -54,16 +56,44 @@ impl Column {
     /// Adds the name of an element's column to an error.
     fn in_column(&self, i: usize, error: DataError) -> DataError {
         let key = &self.feature.key;
-        let name = match self.ty.shape.is_empty() {
-            true => key.clone(),
-            false => format!("{key}, value {i}"),
+        let name = match (self.feature.columns.get(i), self.ty.shape.is_empty()) {
+            (Some(column), _) => column.clone(),
+            (None, true) => key.clone(),
+            (None, false) => format!("{key}, value {i}"),
         };
         error.in_column(&name)
     }
 
+    /// Whether the source lists a field among those that stand for a missing value.
+    fn is_listed(&self, field: &[u8]) -> bool {
+        let mut words = self.missing.iter().flatten();
+        words.any(|word| word.as_bytes() == field.trim_ascii())
+    }
+
     fn element(&self, i: usize, field: &[u8]) -> Result<Value, DataError> {
         let dtype = self.ty.dtype;
-        if let (true, Some(defaults)) = (field.trim_ascii().is_empty(), &self.defaults) {
+        let is_listed = self.is_listed(field);
+        if is_listed && self.defaults.is_none() {
+            match dtype {
+                DType::F16 | DType::Bf16 | DType::F32 | DType::F64 => {
+                    return Ok(Value::Float(f64::NAN));
+                }
+                DType::String => return Ok(Value::Bytes(Vec::new())),
+                DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::U8 | DType::Bool => {
+                    let message = match field.trim_ascii().is_empty() {
+                        true => "the value is missing".to_owned(),
+                        false => format!("the value is missing: it is {}", shown(field)),
+                    };
+                    let help = format!(
+                        "{dtype} has no value for that: give a default, `feature {}: {} = 0;`, or read a float",
+                        self.feature.name, self.ty
+                    );
+                    return Err(DataError::new(message).help(help));
+                }
+            }
+        }
+        if let (true, Some(defaults)) = (is_listed || field.trim_ascii().is_empty(), &self.defaults)
+        {
             return bounded(&self.feature, defaults[i].clone());
         }
         if dtype == DType::String {
@@ -73,10 +103,16 @@ impl Column {
             .map_err(|_| DataError::new(format!("{} is not UTF-8", shown(field))))?;
         if text.is_empty() {
             let name = &self.feature.name;
-            let help = format!(
-                "a default replaces a missing value: `feature {name}: {} = 0;`",
-                self.ty
-            );
+            let help = match dtype.is_float() {
+                true => format!(
+                    "a default replaces a missing value: `feature {name}: {} = 0;`; or say `missing: [\"\"]` in the source, and it is NaN",
+                    self.ty
+                ),
+                false => format!(
+                    "a default replaces a missing value: `feature {name}: {} = 0;`",
+                    self.ty
+                ),
+            };
             return Err(DataError::new("the value is missing").help(help));
         }
         let wrong = || {
@@ -84,8 +120,11 @@ impl Column {
             let missing = ["na", "n/a", "null", "none", "-", "?"];
             match missing.iter().any(|word| text.eq_ignore_ascii_case(word)) {
                 true => error.help(format!(
-                    "if it stands for a missing value, leave the field empty and give a default: `feature {}: {} = 0;`",
-                    self.feature.name, self.ty
+                    "if it stands for a missing value, say so in the source: `missing: [\"{text}\"]`{}",
+                    match dtype.is_float() {
+                        true => "",
+                        false => ", and give a default",
+                    }
                 )),
                 false => error,
             }

@@ -351,6 +351,7 @@ impl Builder<'_> {
             name: self.name(next(&mut children)),
             ty: self.ty(next(&mut children)),
             alias: self.alias(optional(&mut children, Rule::alias)),
+            columns: self.columns(optional(&mut children, Rule::columns)),
             bound: self.bound(optional(&mut children, Rule::bound)),
             default: children.next().map(|p| self.expr(p)),
         }
@@ -358,6 +359,10 @@ impl Builder<'_> {
 
     fn alias(&self, pair: Option<Pair<'_, Rule>>) -> Option<StrLit> {
         pair.map(|p| self.text(next(&mut children(p))))
+    }
+
+    fn columns(&self, pair: Option<Pair<'_, Rule>>) -> Option<Vec<StrLit>> {
+        pair.map(|p| children(p).map(|column| self.text(column)).collect())
     }
 
     fn bound(&mut self, pair: Option<Pair<'_, Rule>>) -> Option<Expr> {

@@ -10,5 +10,7 @@ mod npz;
 mod zip;
 
 pub use header::holds;
-pub use npy::{check, put as put_npy, read as read_npy, write as write_npy};
+pub use npy::{
+    check, put as put_npy, read as read_npy, rows_in as npy_rows_in, write as write_npy,
+};
 pub use npz::{Compression, Npz, write as write_npz, write_each as write_npz_each};

@@ -2,11 +2,14 @@
 
 use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
+use std::sync::Arc;
 
+use crate::arrays::ArrayRows;
 use crate::checkpoint::numpy::header::{Form, Header, name_of};
 use crate::error::{FileKind, FormatError, Result};
-use crate::files::{self, Durability, Replacement, SequentialFile};
+use crate::files::{self, Durability, ReadAt, Replacement, SequentialFile};
 use crate::memory::{exhausted, zeros};
+use crate::storage::Storage;
 use crate::tensor::DType;
 use crate::tensor::{BytesColumn, ElementsView, Tensor, TensorView, swap_bytes};
 
@@ -19,6 +22,34 @@ pub fn read(path: &Path) -> Result<Tensor> {
     let mut file = BufReader::new(SequentialFile::new(file));
     let read = Header::read(&mut file).and_then(|header| array(&header, &mut file, length));
     read.map_err(|e| e.in_file(path))
+}
+
+/// Opens an array and reads its header. The rows of numbers in row-major order are read where they are.
+pub fn rows_in(storage: &Arc<dyn Storage>, path: &Path) -> Result<ArrayRows> {
+    let file: Arc<dyn ReadAt> = Arc::from(files::open_in(storage, FileKind::Numpy, path)?);
+    let length = file
+        .length()
+        .map_err(|e| FormatError::io(FileKind::Numpy, "find its length", e).in_file(path))?;
+    let reader = |file: &Arc<dyn ReadAt>| {
+        BufReader::new(SequentialFile::new(
+            Box::new(file.clone()) as Box<dyn ReadAt>
+        ))
+    };
+    let header = Header::read(&mut reader(&file)).map_err(|e| e.in_file(path))?;
+    checked_size(&header, length).map_err(|e| e.in_file(path))?;
+    let (kind, ty) = ((FileKind::Numpy, path), (header.dtype(), &header.shape[..]));
+    if let (Form::Number { swapped, .. }, false) = (header.form, header.transposed()) {
+        let at = (header.length as u64, swapped);
+        return Ok(ArrayRows::numbers(kind, ty, file, at));
+    }
+    let own_path = path.to_owned();
+    let load = move || {
+        let mut from = reader(&file);
+        let header = Header::read(&mut from);
+        let read = header.and_then(|header| array(&header, &mut from, length));
+        read.map_err(|e| e.in_file(&own_path))
+    };
+    Ok(ArrayRows::whole(kind, ty, Box::new(load)))
 }
 
 /// Writes an array atomically. Types that NumPy does not have, such as bfloat16, are refused.

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::arrays::ArrayRows;
 use crate::checkpoint::numpy::header::Header;
 use crate::checkpoint::numpy::npy;
 use crate::checkpoint::numpy::zip::{self, Archive, Member};
@@ -130,6 +131,21 @@ impl Npz {
         let read = Header::read(&mut contents)
             .and_then(|header| npy::array(&header, &mut contents, member.size));
         read.map_err(|e| named(e, name, member, &self.path))
+    }
+
+    /// An array by rows. It is read whole, with its checksum, when the first row is asked for.
+    pub fn rows(self: &Arc<Npz>, name: &str) -> Result<ArrayRows> {
+        let Some((dtype, shape)) = self.entry(name) else {
+            // That says why.
+            return Err(match self.tensor(name) {
+                Err(error) => error,
+                Ok(_) => unreachable!("an array that is supported has an entry"),
+            });
+        };
+        let (npz, name) = (self.clone(), name.to_owned());
+        let load = move || npz.tensor(&name);
+        let kind = (FileKind::Numpy, self.path());
+        Ok(ArrayRows::whole(kind, (dtype, shape), Box::new(load)))
     }
 
     /// Reads the numbers of an array straight into a buffer of exactly its size, in little-endian order; false where their order in the
