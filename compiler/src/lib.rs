@@ -11,6 +11,7 @@
 //! assert_eq!(compilation.spec.unwrap().variables.len(), 2);
 //! ```
 
+pub mod ast_constants;
 mod dataflow;
 mod diagram;
 mod emit;

@@ -18,6 +18,9 @@ use crate::trainer::{evaluation_data, run_dir, the_data};
 use crate::training_tables::the_tables;
 use crate::{Error, State};
 
+/// The file of an exported model in its folder.
+pub const EXPORTED_MODEL: &str = "model.safetensors";
+
 /// Which checkpoint of a run.
 ///
 /// ```
@@ -33,7 +36,7 @@ pub enum CheckpointChoice {
     Latest,
     /// The one of the best evaluation, which the `checkpoint` hook keeps with `best: METRIC`.
     Best,
-    /// One by its prefix, or the newest of a folder.
+    /// One by its prefix, the newest of a folder, or the one of an exported model.
     Path(PathBuf),
 }
 
@@ -83,6 +86,7 @@ pub fn find_checkpoint(
         },
         CheckpointChoice::Path(path) if storage.is_dir(path) => match newest(path)? {
             Some(path) => Ok(path),
+            None if storage.is_file(&path.join(EXPORTED_MODEL)) => Ok(path.join(EXPORTED_MODEL)),
             None => not_found(
                 format!("there is no checkpoint in {}", path.display()),
                 "name the folder of a run, or the prefix of a checkpoint",

@@ -300,6 +300,7 @@ impl SessionBuilder {
             Some(checkpoint) => {
                 let mut session = Session::uninitialized(&spec, &self.options)?;
                 session.restore(checkpoint)?;
+                session.initialize_slots()?;
                 Ok(session)
             }
         }

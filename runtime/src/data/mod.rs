@@ -13,6 +13,7 @@ mod block;
 mod cache;
 mod column;
 mod csv;
+mod given;
 mod image_files;
 mod input;
 mod map;
@@ -52,6 +53,7 @@ use crate::session::Options;
 use crate::{Error, memory};
 
 pub use block::{Block, Element};
+pub(crate) use given::{GivenData, RecordFormat, data_of_inputs};
 pub use input::{Batch, Input};
 pub use origins::FileTable;
 pub use position::{Position, Records};

@@ -199,7 +199,7 @@ impl Stage for Registered {
         }
         let before = self.ordinal;
         self.advance(ordinal - self.ordinal)?;
-        at.reread += self.ordinal - before;
+        at.read_again(self.ordinal - before);
         if self.ordinal < ordinal {
             let fact = format!("is after {ordinal} records, and there are {}", self.ordinal);
             return Err(damaged(WORD, fact).help(CHANGED));

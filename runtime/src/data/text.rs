@@ -369,7 +369,7 @@ impl Stage for Text {
                 );
                 return Err(paths::changed(DataError::new(message), path).into());
             }
-            at.reread += number;
+            at.read_again(number);
         }
         open.number = number;
         self.open = Some(open);

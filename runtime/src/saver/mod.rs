@@ -42,7 +42,7 @@ pub use restore::{
     Assignment, ChangedType, MissingKey, RestoreOptions, RestorePlan, Restored, Strictness,
     restore, restore_in,
 };
-pub(crate) use resume::{HELD_RECORD, records_in, restore_run_in};
+pub(crate) use resume::{HELD_RECORD, OTHER_MODEL, records_in, restore_run_in};
 pub use retention::{ManagerRetention, Retained, SaverRetention};
 pub use var_list::VarList;
 pub(crate) use var_list::is_scratch;

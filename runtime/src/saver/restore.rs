@@ -294,7 +294,7 @@ impl RestorePlan {
     }
 
     /// As [`RestorePlan::require_complete`], with other help.
-    pub(super) fn require(&self, help: &str) -> Result<(), Error> {
+    pub(crate) fn require(&self, help: &str) -> Result<(), Error> {
         if self.is_complete() {
             return Ok(());
         }

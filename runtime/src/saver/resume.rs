@@ -16,6 +16,10 @@ use crate::{Error, State};
 /// The record of the patterns of the state that a checkpoint holds, one in each line. Without it, it holds all of the state.
 pub(crate) const HELD_RECORD: &str = "vars/1";
 
+/// What to do about a checkpoint that a spec does not fit.
+pub(crate) const OTHER_MODEL: &str =
+    "the spec has changed since the checkpoint was saved, or it is one of another model";
+
 /// Restores the state of a run from one of its checkpoints. What the checkpoint says it holds must be there; what it left out stays as it
 /// was, and the plan lists it as missing. If it fails, the state is as it was.
 pub(crate) fn restore_run_in(
@@ -31,7 +35,7 @@ pub(crate) fn restore_run_in(
         let is_held = |name: &str| held.lines().any(|pattern| matches(pattern, name));
         required.missing.retain(|one| is_held(&one.variable));
     }
-    required.require_complete()?;
+    required.require(OTHER_MODEL)?;
     plan.run(state, &reader)?;
     Ok(Restored { plan, records })
 }

@@ -43,7 +43,7 @@ use crate::data::Position;
 use crate::env::Env;
 use crate::program::{Engine, FeedDict, Feeds, Fetched};
 use crate::registry::Registry;
-use crate::saver::{Records, RestoreOptions, RestorePlan, Saver, SaverOptions, restore_in};
+use crate::saver::{Records, RestorePlan, Saver, SaverOptions, restore_run_in};
 use crate::{Code, Error, State, StopToken, warm_start};
 use accumulate::Accumulation;
 use binding::BindingCache;
@@ -164,14 +164,19 @@ impl InitialValues {
 
     /// The state before the first step: what the initializers give, and what a warm start takes from a checkpoint.
     fn values(&mut self, spec: &Arc<Spec>) -> Result<State, Error> {
+        let mut state = self.own_values(spec)?;
+        self.warm_started = warm_start::warm_start(spec, &self.options, &mut state)?;
+        Ok(state)
+    }
+
+    /// What the initializers give.
+    fn own_values(&self, spec: &Arc<Spec>) -> Result<State, Error> {
         let train = the_train(spec)?;
         the_model(spec)?;
         let options = &self.options;
         let seed = options.seed.unwrap_or(train.seed);
         let trainable = Trainable::from(spec.clone());
-        let mut state = State::initial(&trainable, seed, &options.pipeline, &options.engine)?;
-        self.warm_started = warm_start::warm_start(spec, options, &mut state)?;
-        Ok(state)
+        State::initial(&trainable, seed, &options.pipeline, &options.engine)
     }
 }
 
@@ -245,15 +250,31 @@ impl Session {
             return Ok(());
         }
         let restored = self.state.clone();
-        let without: BTreeSet<&str> = restored.uninitialized_names().into_iter().collect();
         self.initialize()?;
+        self.take_over(&restored);
+        Ok(())
+    }
+
+    /// Assigns the initial value to whatever has none after the restore of an exported model, without a warm start: its variables have theirs.
+    pub(crate) fn initialize_slots(&mut self) -> Result<(), Error> {
+        if self.state.is_initialized() {
+            return Ok(());
+        }
+        let restored = self.state.clone();
+        self.state = self.initial.own_values(&self.spec)?;
+        self.take_over(&restored);
+        Ok(())
+    }
+
+    /// Sets what has a value in a restored state.
+    fn take_over(&mut self, restored: &State) {
+        let without: BTreeSet<&str> = restored.uninitialized_names().into_iter().collect();
         for (name, value) in restored.names().iter().zip(restored.values()) {
             if !without.contains(name.as_str()) {
                 let index = self.state.index_of(name).expect("both have the same names");
                 self.state.set(index, value.clone());
             }
         }
-        Ok(())
     }
 
     fn with_state(
@@ -693,12 +714,11 @@ impl Session {
         saver.save(&self.state, &self.records, prefix.as_ref(), None)
     }
 
-    /// Replaces the state by that of a checkpoint: a prefix, a file, or a folder whose newest checkpoint is taken. After an error the state is
-    /// as it was.
+    /// Replaces the state by that of a checkpoint: a prefix, a file, or a folder whose newest checkpoint is taken. What a checkpoint leaves out on
+    /// purpose, as an exported model does, stays as it was. After an error the state is as it was.
     pub fn restore(&mut self, checkpoint: impl AsRef<Path>) -> Result<(), Error> {
         let storage = self.options().env.storage.clone();
-        let options = RestoreOptions::default();
-        let restored = restore_in(&storage, &mut self.state, checkpoint.as_ref(), &options)?;
+        let restored = restore_run_in(&storage, &mut self.state, checkpoint.as_ref())?;
         self.restored(restored.records);
         Ok(())
     }

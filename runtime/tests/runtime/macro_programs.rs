@@ -402,3 +402,8 @@ fn a_fork_has_the_state_of_its_session_and_goes_its_own_way() {
     assert_eq!(digest(&mut fork), digest(&mut straight));
     assert_eq!(digest(&mut session), digest(&mut straight));
 }
+
+#[test]
+fn the_program_of_trainspec_new_trains() {
+    crate::new_program::main().unwrap();
+}

@@ -13,10 +13,13 @@ mod input_faults;
 mod macro_programs;
 mod macros;
 mod monitored;
+#[path = "../../cli/templates/rust/main.rs"]
+mod new_program;
 mod not_finite;
 mod optimizer;
 mod oracle_misc;
 mod positions;
+mod predict;
 mod queue_functions;
 mod queue_threads;
 mod queues;
