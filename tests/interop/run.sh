@@ -35,5 +35,7 @@ done
 rm -rf "$written"
 printf -- '-- %s\n' "fresh files"
 "$venv/bin/python" tests/interop/fresh_files.py "$target/debug/trainspec" --seed 1
+printf -- '-- %s\n' "exported models"
+"$venv/bin/python" tests/interop/export.py "$target/debug/trainspec"
 printf -- '-- %s\n' "training"
 "$venv/bin/python" tests/interop/training.py "$target/debug/trainspec"

@@ -30,6 +30,14 @@ pub(crate) fn lines<'a>(
     within(max_width, columns, rows)
 }
 
+/// The lines of rows without a head, the cells of a column below each other.
+pub(crate) fn aligned(rows: &[Vec<String>]) -> impl Iterator<Item = String> {
+    let cells = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let head = vec![("", Align::Left); cells];
+    let lines: Vec<String> = lines(&head, rows).skip(1).collect();
+    lines.into_iter()
+}
+
 /// The lines of a table, at most `max_width` characters wide where truncating the first column suffices.
 fn within<'a>(
     max_width: usize,

@@ -1,6 +1,7 @@
 //! The `trainspec` command: parses its arguments, calls the compiler or the runtime, prints.
 
 mod artifacts;
+mod atomic_folder;
 mod bench;
 mod cat;
 mod check;
@@ -13,14 +14,17 @@ mod doctor;
 mod emit;
 mod eval;
 mod explain;
+mod export;
 mod failure;
 mod files;
 mod format;
 mod gradcheck;
 mod graph;
 mod inspect;
+mod new;
 mod output;
 mod plot;
+mod predict;
 mod progress;
 mod recover;
 mod run;
@@ -55,6 +59,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Make a folder to start from: a spec with comments and data, or the spec for a table of yours
+    New(new::Arguments),
     /// Check specs and print what is wrong with them
     Check(check::Arguments),
     /// Lay specs out in the canonical form
@@ -78,6 +84,10 @@ enum Command {
     Plot(plot::Arguments),
     /// Evaluate a checkpoint of a run
     Eval(eval::Arguments),
+    /// Predict the outputs of a checkpoint for the records of a file
+    Predict(predict::Arguments),
+    /// Write the model of a checkpoint as a folder that stands alone
+    Export(export::Arguments),
     /// List runs with their state, step and best metric; compare and remove them
     Runs(runs::Arguments),
     /// Show what is in checkpoints, record files and event files
@@ -121,6 +131,7 @@ const BAD_INPUT: u8 = 2;
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let code = match cli.command {
+        Command::New(arguments) => new::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Fmt(arguments) => format::run(&arguments),
         Command::Emit(arguments) => emit::run(&arguments),
@@ -133,6 +144,8 @@ fn main() -> ExitCode {
         Command::Plot(arguments) => plot::run(&arguments),
         Command::Runs(arguments) => runs::run(&arguments),
         Command::Eval(arguments) => eval::run(&arguments),
+        Command::Predict(arguments) => predict::run(&arguments),
+        Command::Export(arguments) => export::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
         Command::VerifyResume(arguments) => verify_resume::run(&arguments),

@@ -24,8 +24,13 @@ pub(crate) fn print(text: impl Display) {
 
 /// Prints a result as it is, without a line end of its own.
 pub(crate) fn print_raw(text: &str) {
+    put(text.as_bytes());
+}
+
+/// Writes bytes as they are.
+pub(crate) fn put(bytes: &[u8]) {
     let mut out = io::stdout();
-    check_write(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+    check_write(out.write_all(bytes).and_then(|()| out.flush()));
 }
 
 /// The text with control characters and bidirectional overrides escaped as in JSON, except for line ends and tabs.

@@ -28,7 +28,7 @@ use printer::Printer;
 pub(crate) use printer::evaluated_text;
 
 /// The exit code of a run whose standard output was closed, as shells give it for SIGPIPE.
-const CLOSED_OUTPUT: u8 = 128 + 13;
+pub(crate) const CLOSED_OUTPUT: u8 = 128 + 13;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {

@@ -4,6 +4,7 @@
 
 mod artifacts;
 mod command;
+mod export;
 mod files;
 #[cfg(target_os = "linux")]
 mod golden;

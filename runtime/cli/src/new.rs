@@ -1,0 +1,210 @@
+//! `trainspec new`: a folder to start from: a spec with comments, and data that it trains on.
+
+mod made_up;
+mod profile;
+mod tabular;
+mod template;
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use serde_json::json;
+use trainspec_compiler::source::NoFiles;
+use trainspec_compiler::{Compilation, Options, fmt};
+
+use crate::atomic_folder::AtomicFolder;
+use crate::failure::Failure;
+use crate::output::{print, say};
+use crate::{FINE, Format, columns};
+use profile::Table;
+
+const HELP: &str = "\
+Without --from the folder has made-up data, so that the spec trains at once; put your own in its place.
+With --from the table is read once, and the spec is written for it: words become ids by a vocabulary, numbers are standardized, missing values get a \
+column of their own, a fifth of the records is held out, and the target decides between classes and numbers. Columns that say nothing (constants, \
+ids, free text) are left out, and named. The separator and the header are found by looking. The spec is yours to edit.
+With `--format json` the result is an object with `folder`, `files`, `left_out` (pairs of a column and why) and `commands`.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Arguments {
+    /// The folder to make; its last part is the name of the spec
+    #[arg(value_name = "NAME")]
+    folder: PathBuf,
+    /// What to begin with
+    #[arg(long, value_enum, default_value = "mlp", conflicts_with = "from")]
+    template: Template,
+    /// Write the spec for a table of comma-separated values
+    #[arg(long, value_name = "FILE", requires = "target")]
+    from: Option<PathBuf>,
+    /// The column to predict; without a header its number, from 1
+    #[arg(long, value_name = "COLUMN", requires = "from")]
+    target: Option<String>,
+    /// How the result is printed
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Template {
+    /// A perceptron that tells two spirals apart
+    Mlp,
+    /// A convolutional network on small pictures
+    Conv,
+    /// Sentences of words, as an embedding and a recurrent layer
+    Text,
+    /// A table with categories, numbers and missing values
+    Tabular,
+    /// Many sparse categories, as large embeddings
+    Sparse,
+    /// A Rust program with the spec inside
+    Rust,
+}
+
+/// A file of the new folder: its path and contents, and what it is.
+struct File {
+    path: PathBuf,
+    bytes: Vec<u8>,
+    note: String,
+}
+
+impl File {
+    fn new(path: impl Into<PathBuf>, bytes: impl Into<Vec<u8>>, note: impl Into<String>) -> File {
+        File {
+            path: path.into(),
+            bytes: bytes.into(),
+            note: note.into(),
+        }
+    }
+}
+
+/// What is made.
+struct Project {
+    files: Vec<File>,
+    /// Columns that the spec does not use, and why.
+    left_out: Vec<(String, String)>,
+    /// What to type in the folder.
+    command: String,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> u8 {
+    match make(arguments) {
+        Ok(()) => FINE,
+        Err(failure) => failure.report(arguments.format),
+    }
+}
+
+fn make(arguments: &Arguments) -> Result<(), Failure> {
+    let folder = &arguments.folder;
+    let name = spec_name(folder)?;
+    let taken = std::fs::read_dir(folder).map_or(folder.exists(), |mut all| all.next().is_some());
+    if taken {
+        let message = format!("{} is there already", folder.display());
+        return Err(Failure::input(message).help("name a new folder"));
+    }
+    let project = match (&arguments.from, &arguments.target) {
+        (Some(path), Some(target)) => of_table(&name, path, target)?,
+        _ => template::project(arguments.template, &name)?,
+    };
+    let new = AtomicFolder::create(folder)?;
+    for file in &project.files {
+        new.write(&file.path, &file.bytes)?;
+    }
+    new.commit(folder)?;
+    report(arguments.format, folder, &project);
+    Ok(())
+}
+
+fn report(format: Format, folder: &Path, project: &Project) {
+    let commands = [format!("cd {}", folder.display()), project.command.clone()];
+    if format == Format::Json {
+        let files = project
+            .files
+            .iter()
+            .map(|file| file.path.display().to_string());
+        print(json!({
+            "folder": folder.display().to_string(),
+            "files": files.collect::<Vec<_>>(),
+            "left_out": project.left_out,
+            "commands": commands,
+        }));
+        return;
+    }
+    say(format_args!("created {}", folder.display()));
+    let rows: Vec<Vec<String>> = (project.files.iter())
+        .map(|file| vec![format!("  {}", file.path.display()), file.note.clone()])
+        .collect();
+    columns::aligned(&rows).for_each(say);
+    for (column, why) in &project.left_out {
+        say(format_args!("left out: {column} ({why})"));
+    }
+    say("");
+    say("now type");
+    commands
+        .iter()
+        .for_each(|command| say(format_args!("  {command}")));
+}
+
+/// The name of the spec in a folder.
+fn spec_name(folder: &Path) -> Result<String, Failure> {
+    let last = folder.file_name().and_then(|name| name.to_str());
+    let Some(last) = last else {
+        let message = format!("{} is no name for a new folder", folder.display());
+        return Err(Failure::input(message).help("such as `trainspec new flowers`"));
+    };
+    Ok(tabular::identifier(last))
+}
+
+/// A project for a table of the user's.
+fn of_table(name: &str, path: &Path, target: &str) -> Result<Project, Failure> {
+    let table = Table::of_file(path)?;
+    let bytes = std::fs::read(path)
+        .map_err(|e| Failure::input(format!("{}: cannot be read: {e}", path.display())))?;
+    let file = path
+        .file_name()
+        .map_or_else(|| "data.csv".into(), PathBuf::from);
+    let data = Path::new("data").join(file);
+    let note = format!("{} records in {} columns", table.rows, table.columns.len());
+    project_of_table(name, &table, target, File::new(data, bytes, note))
+}
+
+/// A project for a table and its file.
+fn project_of_table(
+    name: &str,
+    table: &Table,
+    target: &str,
+    data: File,
+) -> Result<Project, Failure> {
+    let written = tabular::spec(name, &data.path, table, target)?;
+    Ok(Project {
+        files: vec![spec_file(name, &written.text), data, ignored()],
+        left_out: written.left_out,
+        command: format!("trainspec run {name}.trainspec"),
+    })
+}
+
+/// A spec, laid out canonically.
+fn spec_file(name: &str, text: &str) -> File {
+    let path = format!("{name}.trainspec");
+    let found = Compilation::check(&path, text, &NoFiles, &Options::default());
+    let wrong = || {
+        let diagnostics = found.diagnostics.iter();
+        let messages: Vec<&str> = diagnostics.map(|one| one.message.as_str()).collect();
+        format!(
+            "a spec that was written is wrong: {}\n{text}",
+            messages.join("; ")
+        )
+    };
+    assert!(found.diagnostics.is_empty(), "{}", wrong());
+    let text = fmt::format(text).unwrap_or_else(|_| panic!("{}", wrong()));
+    File::new(
+        path,
+        text,
+        "the data, the model and its training: yours to edit",
+    )
+}
+
+/// What version control leaves alone.
+fn ignored() -> File {
+    File::new(".gitignore", "/runs\n", "runs are not for version control")
+}
