@@ -1,4 +1,4 @@
-//! Other values for the constants of a spec, in its text: what `--set NAME=VALUE` says, written down.
+//! Other values for the constants of a spec, in its text: what `--set NAME=VALUE` says, as source.
 
 use trainspec_frontend::ast::ItemKind;
 use trainspec_frontend::syntax;

@@ -322,7 +322,7 @@ fn bad_input_exits_with_2_and_says_where() {
     let other = folder.run(&["run", "other.trainspec"]);
     assert_eq!(code(&other), 2);
     assert!(
-        err(&other).contains("`npy` sources cannot be read yet"),
+        err(&other).contains("a file of `npy` is one array, and there are 3 features"),
         "{}",
         err(&other)
     );

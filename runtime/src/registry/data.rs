@@ -11,10 +11,27 @@ use crate::registry::{Arguments, Entry, label};
 use crate::{DataError, Error};
 
 /// A record of a registered source: its features by name, each without a dimension for the records.
+///
+/// ```
+/// use trainspec::Tensor;
+/// use trainspec::registry::Record;
+///
+/// let record: Record = vec![("x".to_owned(), Tensor::scalar(0.5_f32)), ("label".to_owned(), Tensor::scalar(1_i64))];
+/// assert_eq!(record[1].1.to_i64s(), [1]);
+/// ```
 pub type Record = Vec<(String, Tensor)>;
 
 /// The records of an epoch, from the first one on. Each call of its factory gives the same ones, so that a run that is resumed reads on
 /// where it was.
+///
+/// ```
+/// use trainspec::Tensor;
+/// use trainspec::registry::RecordIterator;
+///
+/// let mut records: RecordIterator = Box::new((0..3).map(|i| Ok(vec![("x".to_owned(), Tensor::scalar(i as f32))])));
+/// assert_eq!(records.next().unwrap()?[0].1.to_f64s(), [0.0]);
+/// # Ok::<(), trainspec::Error>(())
+/// ```
 pub type RecordIterator = Box<dyn Iterator<Item = Result<Record, Error>> + Send>;
 
 /// Arrays by name.

@@ -153,7 +153,7 @@ impl Registry {
     /// let text = "spec line;
     ///     data points { source memory(\"points\"); feature x: f32; feature y: f32; repeat; batch 2; }
     ///     model (x: f32[batch], y: f32[batch]) { param a: f32 = zeros(); loss mean(square(a * x - y)); }
-    ///     train { data points; optimizer gradient_descent(0.1); steps 50; }";
+    ///     train { data points; optimizer gradient_descent(0.05); steps 50; }";
     /// let registry = Registry::default().memory(
     ///     "points",
     ///     [

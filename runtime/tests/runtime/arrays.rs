@@ -31,7 +31,7 @@ pub(crate) fn npy(tensor: &FileTensor) -> Vec<u8> {
     bytes
 }
 
-fn npz(arrays: &[(&str, &FileTensor)]) -> Vec<u8> {
+pub(crate) fn npz(arrays: &[(&str, &FileTensor)]) -> Vec<u8> {
     let folder = RunDir::new();
     std::fs::create_dir_all(&folder.0).unwrap();
     let path = folder.0.join("a.npz");

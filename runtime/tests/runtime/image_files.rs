@@ -52,7 +52,7 @@ fn jpeg(blocks: &[&[i32]]) -> Vec<u8> {
             bits += "0";
         }
     }
-    while bits.len() % 8 != 0 {
+    while !bits.len().is_multiple_of(8) {
         bits += "1";
     }
     for byte in bits.as_bytes().chunks(8) {

@@ -237,7 +237,7 @@ pub(crate) fn context(env: &MemoryEnv, spec: &Arc<Spec>, seed: i64) -> DataConte
     context_with(env, spec, seed, Default::default())
 }
 
-/// The same with what the program registers.
+/// The context of the data sets of a spec, with what the program registers.
 pub(crate) fn context_with(
     env: &MemoryEnv,
     spec: &Arc<Spec>,

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use png::ColorType;
 use trainspec::env::Env;
 use trainspec::internals::data::Pipeline;
+use trainspec::registry::Registry;
 use trainspec::saver::{Records, Saver, SaverOptions};
 use trainspec::session::{Event, Options};
 use trainspec::train;
@@ -13,8 +15,11 @@ use trainspec_compiler::typed::Spec;
 use trainspec_compiler::{
     Compilation, SETTINGS, SettingKind, SettingParam, SettingSignature, Support,
 };
+use trainspec_formats::checkpoint::Tensor as FileTensor;
 
-use crate::support::{MemoryEnv, RunDir, context};
+use crate::arrays::{idx, npy, npz};
+use crate::image_files::png;
+use crate::support::{MemoryEnv, RunDir, context_with};
 
 /// y = 2 x + 1 at eight points.
 const LINE: &[u8] = b"0,1\n1,3\n2,5\n3,7\n-1,-1\n-2,-3\n0.5,2\n1.5,4\n";
@@ -22,7 +27,11 @@ const LINE: &[u8] = b"0,1\n1,3\n2,5\n3,7\n-1,-1\n-2,-3\n0.5,2\n1.5,4\n";
 /// The arguments that a parameter takes: one, or all of its keywords.
 fn values(signature: &SettingSignature, param: &SettingParam) -> Vec<String> {
     let value = match (signature.word, param.name) {
-        ("csv" | "tfrecord", "path") => "\"line.csv\"",
+        ("csv" | "tfrecord" | "text", "path") => "\"line.csv\"",
+        ("npz", "path") => "\"line.npz\"",
+        ("files", "path") => "\"line.png\"",
+        // A feature and its file.
+        ("idx" | "npy", "path") => "\"line.FORMAT\"",
         ("csv", "delimiter") => "\",\"",
         ("freeze", _) => "\"b\"",
         ("data", _) => "d",
@@ -51,6 +60,7 @@ fn values(signature: &SettingSignature, param: &SettingParam) -> Vec<String> {
             SettingKind::Name | SettingKind::Names => "loss",
             SettingKind::StrPairs => "[(\"a\", \"b\")]",
             SettingKind::Patterns => "[\"a\"]",
+            SettingKind::Calls("on_error") => "skip(max: 2)",
             SettingKind::Calls(_) => {
                 "vocabulary(variable: \"w\", new_vocab: \"words.txt\", old_vocab: \"words.txt\")"
             }
@@ -101,11 +111,29 @@ fn spec_with(signature: &SettingSignature, arguments: &str) -> String {
     };
     let call = format!("{} {word}({arguments});", signature.section);
     let mut source = "source csv(\"line.csv\");".to_owned();
+    let mut features = "feature x: f32; feature y: f32;";
     let (mut stages, mut batch) = (String::new(), "batch 2;".to_owned());
     let mut trained = "data d; steps 2;".to_owned();
     let mut items = String::new();
     match (signature.section, word) {
-        ("source", _) => source = call,
+        ("source", _) => {
+            source = call;
+            features = match word {
+                "text" if arguments.contains("byte") => {
+                    "feature b: u8; map x = cast(b, f32); map y = x; drop b;"
+                }
+                "text" => "feature s: string; map x = cast(is_missing(s), f32); map y = x; drop s;",
+                "files" => {
+                    "feature image: u8[1, 2, 1]; map x = cast(image[0, 0, 0], f32); map y = x; drop image;"
+                }
+                "idx" | "npy" => {
+                    // They are read by a feature's name, or the file stands alone where there is one feature.
+                    source = source.replace("path: ", "").replace("FORMAT", word);
+                    "feature x: f32; map y = x;"
+                }
+                _ => features,
+            };
+        }
         ("data", "batch") => batch = setting,
         // Without a buffer it needs records with indices; windows change the types, so they are dropped again.
         ("data", "shuffle") => stages = format!("cache; {setting}"),
@@ -144,7 +172,7 @@ fn spec_with(signature: &SettingSignature, arguments: &str) -> String {
     }
     format!(
         "spec table;
-         data d {{ {source} feature x: f32; feature y: f32; {stages} {batch} }}
+         data d {{ {source} {features} {stages} {batch} }}
          model (x: f32[batch], y: f32[batch]) {{
              param a: f32[2] = zeros();
              param b: f32[2] = zeros();
@@ -160,8 +188,18 @@ fn spec_with(signature: &SettingSignature, arguments: &str) -> String {
 
 /// Opens the data of a spec, and trains it; whether the files of a source have what its arguments say is another matter.
 fn run(signature: &SettingSignature, spec: &Arc<Spec>) -> Result<(), String> {
-    let env = MemoryEnv::new(&[("line.csv", LINE)]);
-    Pipeline::open(&context(&env, spec, 0), &spec.data[0]).map_err(|e| e.to_string())?;
+    let array = FileTensor::from_values(&[2], &[1.0_f32, 2.0]).unwrap();
+    let env = MemoryEnv::new(&[
+        ("line.csv", LINE),
+        ("line.npy", &npy(&array)),
+        ("line.npz", &npz(&[("x", &array), ("y", &array)])),
+        ("line.idx", &idx(13, &[2], &[63, 128, 0, 0, 64, 0, 0, 0])),
+        ("line.png", &png(2, 1, ColorType::Grayscale, &[10, 20])),
+    ]);
+    let ones = || Tensor::new(&[2], vec![1.0_f32; 2]);
+    let registry = Registry::default().memory("a", [("x", ones()), ("y", ones())]);
+    let data = context_with(&env, spec, 0, registry);
+    Pipeline::open(&data, &spec.data[0]).map_err(|e| e.to_string())?;
     if signature.section != "source" {
         let folder = RunDir::new();
         let words = RunDir::new();

@@ -190,7 +190,7 @@ impl Described<'_> {
         }
         lines.push("    Ok(())".to_owned());
         lines.push("}".to_owned());
-        // Halves and bools have no literal with a suffix.
+        // f16, bf16 and bool have no literal with a suffix.
         let is_simple = inputs.iter().all(|input| {
             !matches!(
                 input.ty.dtype,
