@@ -134,6 +134,9 @@ fn spec_with(signature: &SettingSignature, arguments: &str) -> String {
                 _ => features,
             };
         }
+        ("on_error", _) => {
+            source = format!("source csv(\"line.csv\", on_error: {word}({arguments}));");
+        }
         ("data", "batch") => batch = setting,
         // Without a buffer it needs records with indices; windows change the types, so they are dropped again.
         ("data", "shuffle") => stages = format!("cache; {setting}"),
