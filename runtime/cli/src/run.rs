@@ -3,6 +3,7 @@
 mod bar;
 mod dry_run;
 mod events_json;
+mod next_commands;
 mod plan;
 mod printer;
 mod readings;
@@ -23,6 +24,7 @@ use crate::signals::Signals;
 use crate::{BAD_INPUT, FAILED, FINE, Format, files};
 use events_json::diagnostic_event;
 pub(crate) use events_json::event_json;
+use next_commands::NextCommands;
 use plan::Given;
 use printer::Printer;
 pub(crate) use printer::evaluated_text;
@@ -153,8 +155,6 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
             Engine::Compiled(pool) => pool.threads(),
         },
     };
-    let given_dir = arguments.dir.as_ref();
-    let given_dir = given_dir.map_or(String::new(), |dir| format!(" --dir {}", dir.display()));
     let code = |error: Error| {
         report(sources, &[error.diagnostic()], format);
         match error.is_bad_input() {
@@ -180,7 +180,8 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         ..options
     };
     let mut printer = Printer::new(sources, spec, given, format, arguments.quiet);
-    printer.file = path.display().to_string();
+    let commands = NextCommands::new(arguments);
+    printer.commands = commands.clone();
     printer.stop = stop.clone();
     if let Some(why) = why {
         printer.event(&Event::Note(why.clone()));
@@ -196,9 +197,8 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
                 let saves = |hook: &Hook| matches!(hook.kind, HookKind::Checkpoint { .. });
                 match spec.hooks.iter().any(saves) {
                     true => note(format_args!(
-                        "stopped; `trainspec run {}{}` goes on from here",
-                        path.display(),
-                        given_dir
+                        "stopped; `{}` goes on from here",
+                        commands.go_on()
                     )),
                     false => note(
                         "stopped; nothing was saved: the spec says `checkpoint none;`, and no `--dir` is given",

@@ -616,3 +616,69 @@ fn early_stops_and_final_values_are_printed() {
     assert!(last["values"]["loss"].is_number(), "{last}");
     assert_eq!(find(&events, "end")[0]["why"], "no-improvement");
 }
+
+/// What is proposed after a run is typed as it stands: a shell has to read the constants and folders of this run in it.
+#[test]
+fn the_commands_after_a_run_concern_that_run() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.0.join("my specs")).unwrap();
+    let spec = PLANE
+        .replacen("spec plane;", "spec plane;\nconst FACTOR = 1.0;", 1)
+        .replacen(
+            "    loss mean",
+            "    output twice = 2.0 * x;\n    loss mean",
+            1,
+        );
+    assert!(spec.contains("FACTOR") && spec.contains("output"));
+    folder.write(
+        "my specs/plane.trainspec",
+        spec.replace("0.2)", "0.2 * FACTOR)"),
+    );
+    folder.write("my specs/points.csv", plane());
+    let given = ["--set", "FACTOR=0.5", "--seed", "4", "--dir", "it's here"];
+    let first = [&["run", "my specs/plane.trainspec"][..], &given].concat();
+    let first = folder.run(&first);
+    assert_eq!(code(&first), 0, "{}", err(&first));
+    let text = out(&first);
+    let proposed: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.split_once("trainspec "))
+        .map(|(_, rest)| rest)
+        .collect();
+    assert_eq!(proposed.len(), 3, "go on, predict, plot: {text}");
+    let program = env!("CARGO_BIN_EXE_trainspec");
+    for command in proposed {
+        let command = command.replace("FILE", "'my specs/points.csv'");
+        let typed = format!("'{program}' {command}");
+        let done = std::process::Command::new("sh")
+            .args(["-c", &typed])
+            .current_dir(&folder.0)
+            .output()
+            .unwrap();
+        assert_eq!(code(&done), 0, "{typed}: {}", err(&done));
+        let resumed = out(&done).contains("resumed from");
+        assert_eq!(
+            resumed,
+            command.starts_with("run"),
+            "{typed}: {}",
+            out(&done)
+        );
+    }
+}
+
+/// The mean accuracy over 20 random splits of the penguins.
+#[test]
+fn penguins_that_were_held_out_are_classified() {
+    let (mut right, mut all) = (0.0, 0.0);
+    for split in 1..=20 {
+        let split = format!("SPLIT={split}");
+        let output = example("penguins.trainspec", &["--set", &split, "--format", "json"]);
+        assert_eq!(code(&output), 0, "{}", err(&output));
+        let events = events(&output);
+        let accuracy = &find(&events, "eval").last().unwrap()["metrics"]["accuracy"];
+        right += accuracy["sum"].as_f64().unwrap();
+        all += accuracy["count"].as_f64().unwrap();
+    }
+    assert_eq!(all, 20.0 * 69.0);
+    assert!(right / all >= 0.98, "{right} of {all}");
+}

@@ -1,6 +1,6 @@
 //! The events of a run as lines, with a progress bar below them on a terminal.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trainspec::StopToken;
@@ -12,6 +12,7 @@ use trainspec_compiler::typed::Spec;
 
 use super::bar::{Bar, duration, number_of};
 use super::events_json::event_json;
+use super::next_commands::NextCommands;
 use super::plan::{self, Given};
 use super::readings::{mean_text, number, reading_text};
 use crate::Format;
@@ -24,8 +25,8 @@ pub(super) struct Printer<'a> {
     pub(super) given: Given,
     pub(super) format: Format,
     pub(super) quiet: bool,
-    /// The path of the spec, for the commands that are proposed at the end.
-    pub(super) file: String,
+    /// The commands that are proposed at the end.
+    pub(super) commands: NextCommands,
     /// Set where nobody reads on: the run ends as by SIGTERM.
     pub(super) stop: StopToken,
     bar: Option<Bar>,
@@ -81,7 +82,7 @@ impl<'a> Printer<'a> {
             given,
             format,
             quiet,
-            file: String::new(),
+            commands: NextCommands::default(),
             stop: StopToken::default(),
             bar: if has_bar { Bar::on_terminal() } else { None },
             evaluations: Vec::new(),
@@ -298,32 +299,11 @@ impl<'a> Printer<'a> {
         let Some(saved) = &self.saved else {
             return;
         };
-        let folder = saved.parent().map(|folder| folder.display().to_string());
-        let folder = folder
-            .filter(|folder| !folder.is_empty())
-            .unwrap_or_else(|| ".".to_owned());
-        let dir = match &self.given.dir {
-            Some(dir) => format!(" --dir {}", dir.display()),
-            None => String::new(),
-        };
-        let more = match self.stopped {
-            true => String::new(),
-            false => format!(" --steps {}", step.saturating_mul(2)),
-        };
         print(format_args!("  saved     {}", saved.display()));
-        print(format_args!(
-            "  go on     trainspec run {}{dir}{more}",
-            self.file
-        ));
-        if !self.spec.evals.is_empty() {
-            print(format_args!(
-                "  evaluate  trainspec eval {}{dir}",
-                self.file
-            ));
-        }
-        let writes_events = |hook: &trainspec_compiler::typed::Hook| hook.kind.word() == "summary";
-        if self.spec.hooks.iter().any(writes_events) {
-            print(format_args!("  plot      trainspec plot {folder}"));
+        let folder = saved.parent().filter(|path| !path.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        for (what, command) in (self.commands).after(&self.spec, folder, step, self.stopped) {
+            print(format_args!("  {what:<9} {command}"));
         }
     }
 }
