@@ -221,6 +221,8 @@ pub(crate) fn word(word: &str) -> Option<&'static str> {
         "Sequential" | "sequential" => {
             "layers are applied in order with `|>`: `x |> dense(16) |> dense(3)`"
         }
+        "same" | "SAME" => "it is a string: `padding: \"same\"`",
+        "valid" | "VALID" => "it is a string: `padding: \"valid\"`",
         "AUTOTUNE" => "give a number of batches: `prefetch 2;`",
         "epoch" | "step" => "put a number before the unit, as in `1 epoch` or `100 steps`",
         _ => return None,
