@@ -143,6 +143,10 @@ impl<'o> Run<'o> {
             }
             None => (None, None),
         };
+        let newest = match newest.map(NewestCheckpoint::unless_all_damaged).transpose() {
+            Ok(newest) => newest,
+            Err(e) => return Err(e.help("`--fresh` moves that run aside and starts over")),
+        };
         let checkpoint = newest.as_ref().and_then(|newest| newest.path.clone());
         if options.resume && checkpoint.is_none() {
             return Err(nothing_to_resume(run_dir(spec, options).as_deref()));

@@ -9,11 +9,17 @@ use std::time::{Duration, Instant};
 
 use trainspec::saver::NewestCheckpoint;
 use trainspec_compiler::lower::GLOBAL_STEP;
-use trainspec_compiler::typed::{Hook, HookKind};
-use trainspec_formats::checkpoint::CheckpointReader;
+use trainspec_compiler::typed::{HookKind, Interval, Spec};
+use trainspec_formats::checkpoint::{CheckpointReader, latest_checkpoint};
 
 use crate::output::{count, note, print};
 use crate::{BAD_INPUT, FAILED, FINE, Format, files};
+
+/// How often a run is started over that could not be killed before its end.
+const ATTEMPTS: u32 = 5;
+
+/// How often a run is looked at.
+const POLL_INTERVAL: Duration = Duration::from_micros(200);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -31,7 +37,7 @@ pub(crate) struct Arguments {
     /// The base folder of relative data paths [default: the folder of the spec]
     #[arg(long, value_name = "FOLDER")]
     data_dir: Option<PathBuf>,
-    /// The steps between two saves, instead of the interval of its `checkpoint` hook [default: a tenth of the run where it has no such hook]
+    /// The steps between two saves [default: those of its `checkpoint` hook, at most a tenth of the run]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     save_every: Option<u64>,
     /// The checkpoint of the warm start, instead of that of the spec
@@ -54,10 +60,8 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         note("error: the spec has no `train`: there is nothing to resume");
         return BAD_INPUT;
     }
-    let saves = |hook: &Hook| matches!(hook.kind, HookKind::Checkpoint { .. });
-    let saves = spec.hooks.iter().any(saves);
     let folder = std::env::temp_dir().join(format!("trainspec-verify-{}", std::process::id()));
-    let verdict = verify(arguments, &folder, saves);
+    let verdict = verify(arguments, spec, &folder);
     // What is left in the folder for temporary files harms nobody.
     let _ = std::fs::remove_dir_all(&folder);
     match verdict {
@@ -76,33 +80,81 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
     }
 }
 
-/// Runs straight and with kills; gives the tensors that differ. Where the spec does not say when it is saved, the second run is saved ten
-/// times.
-fn verify(arguments: &Arguments, folder: &Path, saves: bool) -> Result<Vec<String>, String> {
+/// Runs straight and with kills; gives the tensors that differ. The second run is saved ten times, or as often as the spec says where
+/// that is more.
+fn verify(arguments: &Arguments, spec: &Spec, folder: &Path) -> Result<Vec<String>, String> {
     let (straight, killed) = (folder.join("straight"), folder.join("killed"));
     let start = Instant::now();
     finish(arguments, &straight, arguments.save_every)?;
     let time = start.elapsed();
-    let save_every = match (arguments.save_every, saves) {
-        (None, false) => Some((last_step(&straight)? / 10).max(1)),
-        (given, _) => given,
+    let steps = last_step(&straight)?;
+    let tenth = (steps / 10).max(1);
+    let save_every = match (arguments.save_every, interval(spec)) {
+        (Some(given), _) => given,
+        (None, Some(interval)) => interval.min(tenth),
+        (None, None) => tenth,
     };
     print(format_args!("a straight run: {:.1} s", time.as_secs_f64()));
-    let mut kills = 0;
-    for i in 1..=arguments.kills {
-        // Spread over the time of the straight run: each goes on where the one before it was killed.
-        let pause = time.mul_f64(f64::from(i) / f64::from(arguments.kills + 1));
-        kills += u32::from(kill_after(arguments, &killed, save_every, pause)?);
+    for _ in 0..ATTEMPTS {
+        let resumed = killed_run(arguments, &killed, save_every, steps, time)?;
+        if resumed.is_empty() {
+            // Every run was over before it could be killed. Another attempt is luckier, or nothing is shown.
+            std::fs::remove_dir_all(&killed).map_err(|e| e.to_string())?;
+            continue;
+        }
+        let times = count(resumed.len(), "time");
+        let steps: Vec<String> = resumed.iter().map(u64::to_string).collect();
+        let at = match resumed.len() {
+            1 => format!("step {}", steps[0]),
+            _ => format!("steps {}", steps.join(", ")),
+        };
+        print(format_args!(
+            "a run that was killed and resumed {times}: from {at} of {}",
+            last_step(&killed)?
+        ));
+        return compare(&straight, &killed);
     }
-    finish(arguments, &killed, save_every)?;
-    if kills == 0 {
-        return Err("every run ended before it could be killed; give it more `--steps`".to_owned());
+    Err("no run could be killed between a checkpoint and its end; give it more `--steps`, or save more often: `--save-every`".to_owned())
+}
+
+/// The steps between two saves that a spec says.
+fn interval(spec: &Spec) -> Option<u64> {
+    spec.hooks.iter().find_map(|hook| match &hook.kind {
+        HookKind::Checkpoint {
+            every: Interval::Steps(steps),
+            ..
+        } => u64::try_from(*steps).ok(),
+        _ => None,
+    })
+}
+
+/// Trains to the end with kills; gives the steps of the checkpoints that it was resumed from. Each kill comes some time after the first
+/// checkpoint of another part of the run: what was done since then is lost.
+fn killed_run(
+    arguments: &Arguments,
+    dir: &Path,
+    save_every: u64,
+    steps: u64,
+    time: Duration,
+) -> Result<Vec<u64>, String> {
+    let mut resumed = Vec::new();
+    let interval = time.mul_f64((save_every as f64 / steps.max(1) as f64).min(1.0));
+    for i in 0..arguments.kills {
+        let part = steps * u64::from(i) / u64::from(arguments.kills);
+        let past = resumed.last().copied().unwrap_or(0).max(part);
+        // Fractions that never repeat (golden ratio), so that kills hit other moments of an interval.
+        let pause = interval.mul_f64(f64::from(i) * 0.618_033_988_749_895 % 1.0);
+        if !kill_after(arguments, dir, save_every, past, pause)? {
+            break;
+        }
+        // The newest one that is complete, whatever the kill left.
+        match last_step(dir)? {
+            step if step < steps => resumed.push(step),
+            _ => break,
+        }
     }
-    print(format_args!(
-        "a run that was killed {} and resumed",
-        count(kills as usize, "time")
-    ));
-    compare(&straight, &killed)
+    finish(arguments, dir, Some(save_every))?;
+    Ok(resumed)
 }
 
 /// The command that trains in a folder.
@@ -142,28 +194,40 @@ fn finish(arguments: &Arguments, dir: &Path, save_every: Option<u64>) -> Result<
     }
 }
 
-/// Starts a run and kills it after a time; false where it was faster.
+/// Starts a run and kills it some time after it has saved a step past `past`; false where it ended before.
 fn kill_after(
     arguments: &Arguments,
     dir: &Path,
-    save_every: Option<u64>,
+    save_every: u64,
+    past: u64,
     pause: Duration,
 ) -> Result<bool, String> {
     let failed = |e: std::io::Error| format!("cannot start a run: {e}");
-    let mut child = command(arguments, dir, save_every)?
+    let mut child = command(arguments, dir, Some(save_every))?
         .stderr(Stdio::null())
         .spawn()
         .map_err(failed)?;
-    let start = Instant::now();
-    while start.elapsed() < pause {
+    let mut saved = None;
+    while saved.is_none_or(|saved: Instant| saved.elapsed() < pause) {
         if child.try_wait().map_err(failed)?.is_some() {
             return Ok(false);
         }
-        std::thread::sleep(Duration::from_millis(1));
+        if saved.is_none() && listed_step(dir).is_some_and(|step| step > past) {
+            saved = Some(Instant::now());
+        }
+        std::thread::sleep(POLL_INTERVAL);
     }
     child.kill().map_err(failed)?;
     child.wait().map_err(failed)?;
     Ok(true)
+}
+
+/// The step of the newest checkpoint that the list of a folder names, which costs less than to look at the checkpoint.
+fn listed_step(folder: &Path) -> Option<u64> {
+    let path = latest_checkpoint(folder, None).ok().flatten()?;
+    let name = path.file_name()?.to_str()?;
+    let (_, step) = name.trim_end_matches(".safetensors").rsplit_once('-')?;
+    step.parse().ok()
 }
 
 /// The newest checkpoint of a folder.

@@ -114,7 +114,22 @@ fn killed_and_resumed_is_never_killed() {
             .unwrap();
         assert_eq!(code(&output), 0, "{}{}", out(&output), err(&output));
         assert!(out(&output).contains("the same bits"), "{}", out(&output));
+        assert!(
+            out(&output).contains("killed and resumed"),
+            "{}",
+            out(&output)
+        );
     }
+    // A run that saves at its end alone cannot be killed in between, and proves nothing.
+    let output = command(&["verify-resume", path, "--steps", "20", "--save-every", "20"])
+        .output()
+        .unwrap();
+    assert_eq!(code(&output), 1, "{}{}", out(&output), err(&output));
+    assert!(
+        err(&output).contains("give it more `--steps`"),
+        "{}",
+        err(&output)
+    );
     // One without a `checkpoint` hook is saved all the same.
     let path = root().join("examples/linear_regression.trainspec");
     let path = path.to_str().unwrap();

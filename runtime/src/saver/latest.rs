@@ -103,6 +103,18 @@ impl NewestCheckpoint {
         Ok(newest)
     }
 
+    /// Itself, unless all that was found is damaged: that must not be taken for a folder without a checkpoint, or a run would begin again
+    /// in the place of the one that is there.
+    pub(crate) fn unless_all_damaged(self) -> Result<NewestCheckpoint, Error> {
+        match (&self.path, self.skipped.first()) {
+            (None, Some(first)) => {
+                let message = format!("no checkpoint can be used: {first}");
+                Err(Error::new(Code::DataLoss, message))
+            }
+            _ => Ok(self),
+        }
+    }
+
     /// The paths in a state file, the newest first.
     fn listed(&mut self, files: Files<'_>, folder: &Path, file: &str) -> Vec<String> {
         let state = match files.read_state(folder, file) {

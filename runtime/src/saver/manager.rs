@@ -235,12 +235,8 @@ impl CheckpointManager {
         init: impl FnOnce(&mut State) -> Result<(), Error>,
     ) -> Result<Option<ManagerRestored>, Error> {
         self.checkpoint.sync()?;
-        let newest = NewestCheckpoint::find(&self.folder, None)?;
+        let newest = NewestCheckpoint::find(&self.folder, None)?.unless_all_damaged()?;
         let Some(path) = newest.path else {
-            // Damaged checkpoints must not be taken for none: a run would silently begin again.
-            if let Some(first) = newest.skipped.into_iter().next() {
-                return Err(first.reason);
-            }
             init(state)?;
             return Ok(None);
         };

@@ -338,7 +338,7 @@ impl SessionManager {
             let newest = NewestCheckpoint::find_in(graph.storage(), folder, None)?;
             let may_wait = prepare.wait_for_checkpoint && waited < prepare.max_wait;
             if newest.path.is_some() || !may_wait {
-                return Ok(newest);
+                return newest.unless_all_damaged();
             }
             graph.clock().sleep(self.options.recovery_wait);
             waited += self.options.recovery_wait;

@@ -420,6 +420,42 @@ fn a_damaged_newest_checkpoint_is_passed_over_aloud() {
 }
 
 #[test]
+fn a_run_does_not_begin_again_in_the_place_of_damaged_checkpoints() {
+    let folder = Folder::new("all-damaged");
+    run(&training(7, 0.05), &options(&folder));
+    let all = || {
+        let files = fs::read_dir(folder.run()).unwrap();
+        let files = files.map(|file| file.unwrap().path());
+        files.filter(|path| path.to_string_lossy().contains(".data-"))
+    };
+    for path in all() {
+        let mut bytes = fs::read(&path).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(&path, bytes).unwrap();
+    }
+    let before: Vec<(PathBuf, Vec<u8>)> =
+        all().map(|p| (p.clone(), fs::read(&p).unwrap())).collect();
+    assert!(!before.is_empty());
+    let spec = training(13, 0.05);
+    let refused = train(&spec, &options(&folder), &mut |_: &Event| {}).unwrap_err();
+    assert_eq!(refused.code(), Code::DataLoss);
+    let text = refused.to_string();
+    assert!(
+        text.starts_with("no checkpoint can be used: ") && text.contains("model.ckpt-7"),
+        "{text}"
+    );
+    let after: Vec<(PathBuf, Vec<u8>)> =
+        all().map(|p| (p.clone(), fs::read(&p).unwrap())).collect();
+    assert_eq!(before, after);
+    let fresh = Options {
+        fresh: true,
+        ..options(&folder)
+    };
+    assert_eq!(bits(&run(&spec, &fresh).0), uninterrupted());
+}
+
+#[test]
 fn a_run_that_goes_on_elsewhere_says_that_its_bits_may_differ() {
     let folder = Folder::new("elsewhere");
     let interpreted = Options {
