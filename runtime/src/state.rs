@@ -214,7 +214,7 @@ impl State {
     pub(crate) fn discard_micro_batches(&mut self) {
         let scratch = self.names.iter().zip(&mut self.values);
         for (_, value) in scratch.filter(|(name, _)| is_scratch(name)) {
-            *value = Tensor::zeros(&value.ty());
+            value.fill_zero();
         }
     }
 

@@ -172,3 +172,21 @@ fn saving_and_evaluating_averages_take_one_copy_of_the_state() {
         "{taken} bytes for a state of {expected}"
     );
 }
+
+#[test]
+fn the_end_of_a_session_allocates_no_second_gradients() {
+    let _alone = ALONE.lock();
+    let text = "spec accumulated;
+        model (x: f32[batch]) { param w: f32[1_000_000] = ones(); loss mean(square(w)) * mean(x); }
+        train { optimizer momentum(0.1, 0.9); accumulate 2; }";
+    let spec = trainspec::check("accumulated", text).unwrap();
+    let mut session = Session::new(&spec, &Options::default()).unwrap();
+    let prepared = [("x", InputView::new(&[2], &[1.0_f32, 2.0]))];
+    session.prepare(&prepared).unwrap();
+    let before = ALLOCATED.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    let state = session.into_state();
+    let more = PEAK.load(Ordering::Relaxed) - before;
+    assert!(more < 1 << 20, "{more} bytes");
+    assert_eq!(state.get("w").unwrap().shape(), [1_000_000]);
+}

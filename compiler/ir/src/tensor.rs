@@ -235,6 +235,23 @@ impl Tensor {
         T::unwrap_mut(&mut self.data)
     }
 
+    /// Sets all elements to zero (or `false`, or the empty string), without another allocation.
+    pub fn fill_zero(&mut self) {
+        match &mut self.data {
+            Data::F16(v) => v.fill(f16::ZERO),
+            Data::Bf16(v) => v.fill(bf16::ZERO),
+            Data::F32(v) => v.fill(0.0),
+            Data::F64(v) => v.fill(0.0),
+            Data::I8(v) => v.fill(0),
+            Data::I16(v) => v.fill(0),
+            Data::I32(v) => v.fill(0),
+            Data::I64(v) => v.fill(0),
+            Data::U8(v) => v.fill(0),
+            Data::Bool(v) => v.fill(false),
+            Data::String(v) => v.iter_mut().for_each(Vec::clear),
+        }
+    }
+
     /// The elements as f64: exact for all but large i64 numbers.
     ///
     /// # Panics

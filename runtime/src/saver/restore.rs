@@ -19,7 +19,7 @@ use crate::saver::records::{RECORDS_KEY, Records};
 use crate::saver::tensors::{self, file_type, type_text};
 use crate::saver::var_list::{VarList, nearest};
 use crate::train::ExponentialMovingAverage;
-use crate::{Code, Error, State};
+use crate::{Code, Error, State, memory};
 
 /// For more variables no nearest name is looked up: comparing all with all takes quadratic time.
 const MAX_SUGGESTIONS: usize = 16;
@@ -327,6 +327,8 @@ impl RestorePlan {
                 (one.key.as_str(), value.ty())
             })
             .collect();
+        let buffers = requests.iter().map(|(key, ty)| memory::tensor(key, ty));
+        memory::ensure("the restored values", buffers.collect())?;
         let values = tensors::read(reader, &requests)?;
         for (one, value) in self.restored.iter().zip(values) {
             let index = state.index_of(&one.variable);
