@@ -173,8 +173,8 @@ pub enum SettingValue {
     Arguments(Vec<Argument>),
     /// A value.
     Value(Expr),
-    /// Something that does not parse.
-    Bad,
+    /// Something that does not parse; the names are what it seems to declare.
+    Bad(Vec<Name>),
 }
 
 /// `NAME: TYPE as "key" in bound = default`, `NAME: TYPE as ["a", "b"]`

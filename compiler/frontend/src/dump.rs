@@ -223,7 +223,7 @@ impl Dumper {
                 self.node("arguments", None, |d| d.arguments(arguments));
             }
             SettingValue::Value(value) => self.expr(value),
-            SettingValue::Bad => self.leaf("bad", None),
+            SettingValue::Bad(_) => self.leaf("bad", None),
         }
         for clause in &setting.clauses {
             match clause {

@@ -248,7 +248,8 @@ impl Checker<'_> {
             }
             match &def.ast.body {
                 DefinitionBody::Value(expr) => c.eval(expr),
-                DefinitionBody::Body(body) => c.body(body),
+                DefinitionBody::Body(body) if kind == FrameKind::Optimizer => c.body(body),
+                DefinitionBody::Body(body) => c.valued_body(body, def.name()),
             }
         });
         self.end_call(record, &value);

@@ -2,7 +2,7 @@
 
 use trainspec_ir::{DType, Dim, Shape, Span, TensorType};
 
-use crate::ast::{Body, Expr, Loop, LoopKind, Name, Pattern};
+use crate::ast::{Body, Expr, ExprKind, Loop, LoopKind, Name, Pattern};
 use crate::check::Checker;
 use crate::check::scope::Yields;
 use crate::check::value::{Tensor, Value};
@@ -59,7 +59,11 @@ impl Checker<'_> {
             self.mention_body(&loop_expr.body);
             return Value::Poison;
         }
-        let outer = self.frame_mut().yields.replace(Yields::default());
+        let yields = Yields {
+            of_scan: matches!(loop_expr.kind, LoopKind::Scan),
+            ..Yields::default()
+        };
+        let outer = self.frame_mut().yields.replace(yields);
         let value = match loop_expr.kind {
             LoopKind::For => self.for_loop(loop_expr, over, starts),
             LoopKind::Scan => self.scan_loop(loop_expr, over, starts, span),
@@ -162,6 +166,25 @@ impl Checker<'_> {
     }
 
     /// Collects a value of the innermost loop.
+    /// The value of a `yield`; in a `scan` a tuple is several, which are yielded one by one.
+    pub(crate) fn one_yielded(&mut self, found: Value, value: &Expr) -> Value {
+        let of_scan = (self.frame().yields.as_ref()).is_some_and(|yields| yields.of_scan);
+        let parts = match &found {
+            Value::Tuple(parts) if of_scan => parts,
+            _ => return found,
+        };
+        let help = match &value.kind {
+            ExprKind::Tuple(parts) => {
+                let each = parts.iter();
+                let each = each.map(|part| format!("yield {};", self.sources.slice(part.span)));
+                format!("write `{}`", each.collect::<Vec<_>>().join(" "))
+            }
+            _ => "bind the parts with `let (a, b) = ...;` and write `yield a; yield b;`".to_owned(),
+        };
+        let message = format!("a `yield` gives one value, and this is {}", parts.len());
+        self.fail(Diagnostic::new(Code::TypeMismatch, value.span, message).help(help))
+    }
+
     pub(crate) fn yield_value(&mut self, value: Value, span: Span) {
         match &mut self.frame_mut().yields {
             Some(yields) => {

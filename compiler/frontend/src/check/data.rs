@@ -137,10 +137,10 @@ impl Checker<'_> {
         let broken = section
             .settings
             .iter()
-            .any(|s| s.value == SettingValue::Bad);
+            .any(|s| matches!(s.value, SettingValue::Bad(_)));
         for (i, setting) in section.settings.iter().enumerate() {
             self.reject_clauses(setting, &[]);
-            if setting.value == SettingValue::Bad {
+            if matches!(setting.value, SettingValue::Bad(_)) {
                 continue;
             }
             let word = setting.word.text.as_str();

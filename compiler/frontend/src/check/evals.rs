@@ -46,7 +46,7 @@ impl Checker<'_> {
         };
         let mut used = None;
         for setting in &section.settings {
-            if setting.value == SettingValue::Bad {
+            if matches!(setting.value, SettingValue::Bad(_)) {
                 continue;
             }
             self.reject_clauses(setting, &[]);
@@ -80,7 +80,7 @@ impl Checker<'_> {
         if !section
             .settings
             .iter()
-            .any(|s| s.word.text == "data" || s.value == SettingValue::Bad)
+            .any(|s| s.word.text == "data" || matches!(s.value, SettingValue::Bad(_)))
         {
             self.report(
                 Diagnostic::new(Code::MissingSetting, section.keyword, "`eval` has no data")

@@ -110,7 +110,7 @@ impl Checker<'_> {
     }
 
     fn hook(&mut self, setting: &ast::Setting, context: &HookContext<'_>) -> Option<Hook> {
-        if setting.value == SettingValue::Bad {
+        if matches!(setting.value, SettingValue::Bad(_)) {
             return None;
         }
         self.reject_clauses(setting, &[]);
@@ -230,7 +230,7 @@ impl Checker<'_> {
     }
 
     fn summary(&mut self, setting: &ast::Setting, names: &Fetchable) -> Option<Summary> {
-        if setting.value == SettingValue::Bad {
+        if matches!(setting.value, SettingValue::Bad(_)) {
             return None;
         }
         self.reject_clauses(setting, &[]);
@@ -327,7 +327,7 @@ impl Checker<'_> {
             }
             return;
         }
-        if !names.complete || self.store.broken_results {
+        if !names.complete || self.store.broken_results || self.is_broken(name) {
             return;
         }
         let help = match nearest(name, names.known.iter().map(String::as_str)) {

@@ -207,6 +207,13 @@ impl Checker<'_> {
     }
 
     fn add_section(&mut self, section: ast::Section) {
+        // What a setting with an error declares is unknown, not undeclared.
+        for setting in &section.settings {
+            if let ast::SettingValue::Bad(names) = &setting.value {
+                let names = names.iter().map(|name| (name.text.clone(), name.span));
+                self.items.broken.extend(names);
+            }
+        }
         let section = Rc::new(section);
         let keyword = section.keyword;
         match section.kind {

@@ -58,6 +58,8 @@ pub(crate) struct Frame {
 /// The values that the iterations of a loop yield.
 #[derive(Debug, Default)]
 pub(crate) struct Yields {
+    /// Whether they are those of a `scan`, which are tensors.
+    pub of_scan: bool,
     /// The number of values this iteration has yielded.
     pub position: usize,
     /// One list for each `yield`, with a value of each iteration.

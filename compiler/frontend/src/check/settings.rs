@@ -85,7 +85,7 @@ impl Checker<'_> {
                 }];
                 &single
             }
-            SettingValue::Bad => return None,
+            SettingValue::Bad(_) => return None,
             SettingValue::Declaration(_) | SettingValue::Assignment(..) => {
                 let message = format!("`{}` takes its arguments in parentheses", setting.word.text);
                 self.report(
@@ -103,7 +103,7 @@ impl Checker<'_> {
         let section = setting.word.text.clone();
         let known = words(&section);
         let (name, arguments, span) = match &setting.value {
-            SettingValue::Bad => return None,
+            SettingValue::Bad(_) => return None,
             SettingValue::Value(Expr {
                 kind: ExprKind::Postfix(base, ops),
                 span,

@@ -13,13 +13,7 @@ use crate::typed::{NodeKind, OutputWords};
 impl Checker<'_> {
     /// Runs statements in the innermost scope; gives the value at the end, or `None`.
     pub(crate) fn body(&mut self, body: &Body) -> Value {
-        for statement in &body.statements {
-            if self.exhausted || self.gave_up {
-                break;
-            }
-            self.statement(statement);
-        }
-        if self.exhausted || self.gave_up {
+        if !self.statements(&body.statements) {
             self.mention_body(body);
             return Value::Poison;
         }
@@ -27,6 +21,56 @@ impl Checker<'_> {
             Some(value) => self.eval(value),
             None => Value::None,
         }
+    }
+
+    /// As [`body`](Checker::body), of a definition, which must have a value.
+    pub(crate) fn valued_body(&mut self, body: &Body, name: &str) -> Value {
+        let last = body.statements.split_last();
+        if body.value.is_some()
+            || last.is_some_and(|(s, _)| matches!(s.kind, StatementKind::Bad(_)))
+        {
+            return match self.body(body) {
+                Value::None if body.value.is_none() => Value::Poison,
+                value => value,
+            };
+        }
+        let (before, ended) = match last {
+            Some((
+                Statement {
+                    kind: StatementKind::Expr { value, .. },
+                    ..
+                },
+                before,
+            )) => (before, Some(value.span)),
+            _ => (&body.statements[..], None),
+        };
+        if !self.statements(before) {
+            self.mention_body(body);
+            return Value::Poison;
+        }
+        let brace = Span {
+            start: body.span.end - 1,
+            ..body.span
+        };
+        let help = match ended {
+            Some(_) => {
+                "a body gives its last expression, and none where that ends with `;`: remove the `;`"
+            }
+            None => "end it with an expression, without `;`",
+        };
+        let message = format!("`{name}` has no value");
+        self.fail(Diagnostic::new(Code::TypeMismatch, ended.unwrap_or(brace), message).help(help))
+    }
+
+    /// Runs statements; false where the checker gave up.
+    fn statements(&mut self, statements: &[Statement]) -> bool {
+        for statement in statements {
+            if self.exhausted || self.gave_up {
+                break;
+            }
+            self.statement(statement);
+        }
+        !(self.exhausted || self.gave_up)
     }
 
     fn statement(&mut self, statement: &Statement) {
@@ -71,6 +115,7 @@ impl Checker<'_> {
             }
             StatementKind::Yield(value) => {
                 let found = self.eval(value);
+                let found = self.one_yielded(found, value);
                 self.yield_value(found, span);
             }
             StatementKind::Write { target, value } => self.write(target, value),
@@ -85,6 +130,8 @@ impl Checker<'_> {
                 }
             }
             StatementKind::Bad(names) => {
+                // It may have been a loss, a metric or an output.
+                self.store.broken_results |= self.frame().kind == FrameKind::Model;
                 for name in names {
                     if self.frame().find(&name.text).is_none() {
                         self.bind_with(name, Value::Poison, Target::Fixed("name"));

@@ -67,7 +67,7 @@ impl Checker<'_> {
         let broken = section
             .settings
             .iter()
-            .any(|s| s.value == SettingValue::Bad);
+            .any(|s| matches!(s.value, SettingValue::Bad(_)));
         let lacks_optimizer = !section.settings.iter().any(|s| s.word.text == "optimizer");
         if lacks_optimizer && !broken {
             self.report(
@@ -101,7 +101,7 @@ impl Checker<'_> {
             "clip" | "ema" => &["for"],
             _ => &[],
         };
-        if setting.value == SettingValue::Bad {
+        if matches!(setting.value, SettingValue::Bad(_)) {
             return;
         }
         self.reject_clauses(setting, clauses);
@@ -346,6 +346,6 @@ fn only_value(setting: &ast::Setting) -> Option<&Expr> {
         SettingValue::None
         | SettingValue::Declaration(..)
         | SettingValue::Assignment(..)
-        | SettingValue::Bad => None,
+        | SettingValue::Bad(_) => None,
     }
 }

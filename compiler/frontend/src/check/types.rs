@@ -437,6 +437,10 @@ impl Checker<'_> {
                 DimKind::Size(expr) => (expr, false),
             };
             if named && let Some(new) = self.unbound_name(expr) {
+                // The size of a constant with an error is unknown, not the data's.
+                if self.is_broken(&new.text) {
+                    return None;
+                }
                 let size = Value::Int(Size::named(&new.text));
                 self.bind_with(&new, size, Target::Fixed("dimension"));
             }

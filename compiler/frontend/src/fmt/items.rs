@@ -196,7 +196,7 @@ impl Printer<'_> {
                 self.push(" ");
                 self.expr(value);
             }
-            SettingValue::Bad => unreachable!("a text with errors is refused"),
+            SettingValue::Bad(_) => unreachable!("a text with errors is refused"),
         }
         for clause in &setting.clauses {
             match clause {

@@ -135,6 +135,16 @@ const ITEMS: [&str; 13] = [
     "optimizer",
 ];
 
+/// The words that begin statements.
+const STATEMENTS: [&str; 10] = [
+    "let", "layer", "loss", "metric", "output", "param", "scalar", "slot", "state", "yield",
+];
+
+/// The word of an item that is near to a word at the beginning of one.
+pub(super) fn near_item(word: &str) -> Option<&'static str> {
+    nearest(word, ITEMS)
+}
+
 /// The name or number that a text ends in.
 fn last_word(text: &str) -> &str {
     let word = text.rsplit(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
@@ -199,6 +209,22 @@ fn typical_mistake(
                 format!("a value is bound with `let`: `let {first} = ...;`"),
             ),
         };
+    }
+    // `foo h = 3;`
+    if token == "="
+        && is_word(first)
+        && is_word(previous)
+        && form(first).is_none()
+        && !KEYWORDS.contains(&first)
+        && text[skip_space(text, begin.min(at))..before.len()]
+            .split_whitespace()
+            .eq([first, previous])
+    {
+        let help = match nearest(first, STATEMENTS) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("a value is bound with `let`: `let {previous} = ...;`"),
+        };
+        return error(format!("`{first}` begins no statement"), help);
     }
     if first != token && before.ends_with(first) && matches!(first, "metric" | "output") {
         let form = form(first).unwrap_or_default();
@@ -286,10 +312,11 @@ fn innermost_bracket(text: &str) -> Option<char> {
     None
 }
 
-/// The diagnostic of a statement that begins with a word of another language, where it is one.
-pub(super) fn foreign_word(text: &str, span: Span) -> Option<Diagnostic> {
+/// The diagnostic of a statement that begins with a word of another language, or a misspelt word of ours.
+pub(super) fn unknown_word(text: &str, span: Span) -> Option<Diagnostic> {
     let word = &text[span.range()];
-    let help = advice(text, span.start as usize, word)?;
+    let near = || nearest(word, STATEMENTS).map(|near| format!("did you mean `{near}`?"));
+    let help = advice(text, span.start as usize, word).or_else(near)?;
     Some(Diagnostic::new(Code::Syntax, span, format!("`{word}` begins no statement")).help(help))
 }
 

@@ -230,7 +230,7 @@ impl Writer<'_, '_> {
             }
             SettingValue::Arguments(arguments) => self.list("(", arguments, ")", Self::argument),
             SettingValue::Value(value) => self.expr(value),
-            SettingValue::Bad => unreachable!("not generated"),
+            SettingValue::Bad(_) => unreachable!("not generated"),
         }
         for clause in &setting.clauses {
             match clause {

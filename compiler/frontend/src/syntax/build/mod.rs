@@ -45,7 +45,13 @@ pub(crate) fn file(
                 file.items.push(item);
             }
             Rule::bad_item => {
-                let (names, span) = builder.bad(pair, Rule::lone_item);
+                let (mut names, span) = builder.bad(pair, Rule::lone_item);
+                // `modle (...)` was to be the model, which is then not missing.
+                let near = names.first().and_then(|first| {
+                    let text = report::near_item(&first.text)?.to_owned();
+                    Some(Name { text, ..*first })
+                });
+                names.extend(near);
                 file.items.push(Item {
                     docs: Vec::new(),
                     kind: ItemKind::Bad(names),
@@ -286,14 +292,14 @@ impl Builder<'_> {
             settings.push(match pair.as_rule() {
                 Rule::setting => self.setting(pair),
                 _ => {
-                    let (_, span) = self.bad(pair, Rule::lone_setting);
+                    let (names, span) = self.bad(pair, Rule::lone_setting);
                     Setting {
                         docs: Vec::new(),
                         word: Name {
                             text: String::new(),
                             span,
                         },
-                        value: SettingValue::Bad,
+                        value: SettingValue::Bad(names),
                         clauses: Vec::new(),
                         body: None,
                         span,

@@ -171,13 +171,13 @@ impl Builder<'_> {
                 );
                 group.push(next);
             }
-            let foreign = report::foreign_word(self.text, first);
+            let unknown = report::unknown_word(self.text, first);
             let reported = starts.range(whole.start..=whole.end).next().is_some();
-            if group.len() == 1 || !(reported || foreign.is_some()) {
+            if group.len() == 1 || !(reported || unknown.is_some()) {
                 joined.append(&mut group);
                 continue;
             }
-            replaced.extend(foreign.map(|error| (whole, error)));
+            replaced.extend(unknown.map(|error| (whole, error)));
             let mut names = Vec::new();
             for statement in group {
                 match statement.kind {
