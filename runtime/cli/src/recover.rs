@@ -42,9 +42,6 @@ enum OutputCompression {
     Zlib,
 }
 
-/// What an offset in a compressed file counts.
-pub(crate) const AFTER_DECOMPRESSION: &str = " (the offset counts bytes after decompression)";
-
 pub(crate) fn run(arguments: &Arguments) -> u8 {
     match recover(arguments) {
         Ok(()) => FINE,
@@ -97,9 +94,7 @@ fn recover(arguments: &Arguments) -> Result<(), Failure> {
                 match skipped.to {
                     Some(to) => say(format_args!("skipped {from} to {to}: {cause}")),
                     // The rest of a compressed file.
-                    None => say(format_args!(
-                        "skipped {from} to the end: {cause}{AFTER_DECOMPRESSION}"
-                    )),
+                    None => say(format_args!("skipped {from} to the end: {cause}")),
                 }
             }
             if is_written {

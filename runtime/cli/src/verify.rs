@@ -14,7 +14,6 @@ use crate::artifacts::{Artifact, CHECKPOINT_LIST, all, kind_of};
 use crate::failure::Failure;
 use crate::output::{note, plain, print, say};
 use crate::progress::{Progress, Spinner};
-use crate::recover::AFTER_DECOMPRESSION;
 use crate::{BAD_INPUT, FINE, Format};
 
 #[derive(Debug, clap::Args)]
@@ -148,7 +147,7 @@ fn records(path: &Path) -> Result<Vec<FormatError>, FormatError> {
                 to.saturating_sub(skipped.from)
             ),
             // The rest of a compressed file.
-            None => format!("{}{AFTER_DECOMPRESSION}", skipped.cause),
+            None => skipped.cause.clone(),
         };
         FormatError::data_loss(FileKind::Record, cause)
             .at(skipped.from)

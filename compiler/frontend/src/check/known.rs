@@ -41,17 +41,21 @@ pub(crate) fn arithmetic(variable: DType) -> Option<DType> {
     }
 }
 
-/// How a number misses the normal numbers of a dtype, and the power of ten nearest to it that is one; `None` for normal numbers, and for 0
-/// and infinity, which are what is meant.
-fn not_normal(number: f64, dtype: DType) -> Option<(String, i32)> {
+/// How a number misses the normal numbers of a dtype, and the number nearest to it that is one, a power of ten; `None` for normal numbers,
+/// and for 0 and infinity, which are what is meant.
+fn not_normal(number: f64, dtype: DType) -> Option<(String, String)> {
     let (smallest, largest) = (dtype.min_normal()?, dtype.max_finite()?);
     let size = number.abs();
+    let sign = if number < 0.0 { "-" } else { "" };
     if size > 0.0 && size < smallest {
         let bound = format!("less than the smallest normal number of `{dtype}`, {smallest:.2e}");
-        Some((bound, smallest.log10().ceil() as i32))
+        Some((bound, format!("{sign}1e{}", smallest.log10().ceil() as i32)))
     } else if size > largest && size.is_finite() {
-        let bound = format!("more than the largest number of `{dtype}`, {largest:.2e}");
-        Some((bound, largest.log10().floor() as i32))
+        let bound = match number < 0.0 {
+            false => format!("more than the largest number of `{dtype}`, {largest:.2e}"),
+            true => format!("less than the lowest number of `{dtype}`, -{largest:.2e}"),
+        };
+        Some((bound, format!("{sign}1e{}", largest.log10().floor() as i32)))
     } else {
         None
     }
@@ -87,14 +91,13 @@ impl Checker<'_> {
             },
             _ => return,
         };
-        let Some((bound, exponent)) = not_normal(number, dtype) else {
+        let Some((bound, near)) = not_normal(number, dtype) else {
             return;
         };
         let optimizer = self.store.update.optimizer.as_ref();
         let optimizer = optimizer.map_or("this optimizer", |(def, ..)| def.name());
         let message = format!("`{name}` of `{optimizer}` is {number:e}, {bound}");
-        let sign = if number < 0.0 { "-" } else { "" };
-        let mut help = format!("write `{name}: {sign}1e{exponent}`");
+        let mut help = format!("write `{name}: {near}`");
         if arithmetic(dtype).is_none() {
             help += ", or keep the variable in `f32`";
         }
@@ -110,17 +113,18 @@ impl Checker<'_> {
         if frame.kind == FrameKind::Optimizer || frame.arithmetic.is_some() {
             return;
         }
-        let Some((bound, exponent)) = not_normal(number, dtype) else {
+        let Some((bound, near)) = not_normal(number, dtype) else {
             return;
         };
         let message = format!("{number:e} is {bound}");
-        let help = format!(
-            "use a number of at least 1e{exponent}, or `cast` to `f32` before and back after"
-        );
-        let help = match number.abs() < 1.0 {
-            true => help,
-            false => help.replace("at least", "at most"),
+        // Towards larger numbers, where the number is too small in size or too far below 0.
+        let least = if (number.abs() < 1.0) == (number > 0.0) {
+            "at least"
+        } else {
+            "at most"
         };
+        let help =
+            format!("use a number of {least} {near}, or `cast` to `f32` before and back after");
         self.report(Diagnostic::new(Code::NotNormal, span, message).help(help));
     }
 

@@ -121,8 +121,12 @@ impl Checker<'_> {
             StatementKind::Write { target, value } => self.write(target, value),
             StatementKind::Expr { value, .. } => {
                 let found = self.eval(value);
-                let ends_in_brace = matches!(value.kind, ExprKind::If(..) | ExprKind::Loop(_));
-                if !ends_in_brace && !found.is_poison() {
+                // An `if` or a loop may be there for its statements.
+                let has_value = match &value.kind {
+                    ExprKind::If(..) | ExprKind::Loop(_) => is_something(&found),
+                    _ => !found.is_poison(),
+                };
+                if has_value {
                     self.report(
                         Diagnostic::new(Code::NoEffect, value.span, "this value is not used")
                             .help("bind it with `let`, or remove the statement"),
@@ -430,6 +434,15 @@ impl Checker<'_> {
             self.bind_with(name, Value::Tensor(tensor.clone()), Target::Fixed(what));
         }
         Some(tensor.id)
+    }
+}
+
+/// Whether a value of an `if` or a loop is one that could be used.
+fn is_something(value: &Value) -> bool {
+    match value {
+        Value::None | Value::Poison => false,
+        Value::List(list) | Value::Tuple(list) => list.iter().any(is_something),
+        _ => true,
     }
 }
 

@@ -12,7 +12,6 @@ use crate::Format;
 use crate::columns;
 use crate::output::{count, print, say};
 use crate::progress::Progress;
-use crate::recover::AFTER_DECOMPRESSION;
 
 /// The most records whose features are decoded for statistics.
 const MAX_SCANNED_RECORDS: u64 = 1000;
@@ -34,7 +33,7 @@ pub(crate) fn show(path: &Path, first: u64, format: Format) -> Result<(), Format
         let record = match reader.next() {
             Ok(Some(record)) => record,
             Ok(None) => break None,
-            Err(e) => break Some(located(e, reader.compression())),
+            Err(e) => break Some(e),
         };
         bytes += record.len() as u64;
         if number < MAX_SCANNED_RECORDS {
@@ -108,14 +107,6 @@ pub(crate) fn show(path: &Path, first: u64, format: Format) -> Result<(), Format
         }
     }
     damage.map_or(Ok(()), Err)
-}
-
-/// An error of a compressed file says what its offset counts.
-fn located(mut error: FormatError, compression: Compression) -> FormatError {
-    if compression != Compression::None && error.offset.is_some() {
-        error.cause += AFTER_DECOMPRESSION;
-    }
-    error
 }
 
 /// A table of features, without empty columns.
