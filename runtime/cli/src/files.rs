@@ -159,6 +159,14 @@ pub(crate) fn no_model(spec: &Spec) -> Diagnostic {
         .help("say what is computed: `model (x: f32[batch, 4]) { output y = dense(x, 1); }`")
 }
 
+/// The error of a spec without a training, where it is needed: `nothing to resume`.
+pub(crate) fn no_train(spec: &Spec, so: &str) -> Failure {
+    let message = format!("the spec `{}` has no `train`: there is {so}", spec.name);
+    Failure::input(message).help(
+        "say how it is trained: `train { data train_set; optimizer adam(0.001); steps 1_000; }`",
+    )
+}
+
 /// The base folder of relative data paths.
 pub(crate) fn data_folder(spec: &Path, given: Option<&Path>) -> PathBuf {
     match (given, spec.parent()) {

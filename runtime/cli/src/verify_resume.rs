@@ -12,7 +12,8 @@ use trainspec_compiler::lower::GLOBAL_STEP;
 use trainspec_compiler::typed::{Hook, HookKind};
 use trainspec_formats::checkpoint::CheckpointReader;
 
-use crate::output::{count, note, print};
+use crate::failure::Failure;
+use crate::output::{count, print};
 use crate::{BAD_INPUT, FAILED, FINE, Format, files};
 
 #[derive(Debug, clap::Args)]
@@ -26,7 +27,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME=VALUE", value_parser = files::name_and_value)]
     set: Vec<(String, String)>,
     /// The number of steps, instead of what the spec says
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     steps: Option<u64>,
     /// The base folder of relative data paths [default: the folder of the spec]
     #[arg(long, value_name = "FOLDER")]
@@ -51,8 +52,7 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         return BAD_INPUT;
     };
     if spec.train.is_none() {
-        note("error: the spec has no `train`: there is nothing to resume");
-        return BAD_INPUT;
+        return files::no_train(spec, "nothing to resume").report(Format::Text);
     }
     let saves = |hook: &Hook| matches!(hook.kind, HookKind::Checkpoint { .. });
     let saves = spec.hooks.iter().any(saves);
@@ -69,16 +69,13 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
             print(format_args!("DIFFERENT: {}", differing.join(", ")));
             FAILED
         }
-        Err(message) => {
-            note(format_args!("error: {message}"));
-            FAILED
-        }
+        Err(failure) => failure.report(Format::Text),
     }
 }
 
 /// Runs straight and with kills; gives the tensors that differ. Where the spec does not say when it is saved, the second run is saved ten
 /// times.
-fn verify(arguments: &Arguments, folder: &Path, saves: bool) -> Result<Vec<String>, String> {
+fn verify(arguments: &Arguments, folder: &Path, saves: bool) -> Result<Vec<String>, Failure> {
     let (straight, killed) = (folder.join("straight"), folder.join("killed"));
     let start = Instant::now();
     finish(arguments, &straight, arguments.save_every)?;
@@ -96,7 +93,8 @@ fn verify(arguments: &Arguments, folder: &Path, saves: bool) -> Result<Vec<Strin
     }
     finish(arguments, &killed, save_every)?;
     if kills == 0 {
-        return Err("every run ended before it could be killed; give it more `--steps`".to_owned());
+        let message = "every run ended before it could be killed";
+        return Err(Failure::output(message).help("give it more `--steps`"));
     }
     print(format_args!(
         "a run that was killed {} and resumed",
@@ -106,8 +104,9 @@ fn verify(arguments: &Arguments, folder: &Path, saves: bool) -> Result<Vec<Strin
 }
 
 /// The command that trains in a folder.
-fn command(arguments: &Arguments, dir: &Path, save_every: Option<u64>) -> Result<Command, String> {
-    let program = std::env::current_exe().map_err(|e| format!("cannot find this program: {e}"))?;
+fn command(arguments: &Arguments, dir: &Path, save_every: Option<u64>) -> Result<Command, Failure> {
+    let program = std::env::current_exe()
+        .map_err(|e| Failure::output(format!("cannot find this program: {e}")))?;
     let mut command = Command::new(program);
     command.arg("run").arg(&arguments.file);
     command.arg("--quiet").arg("--dir").arg(dir);
@@ -134,11 +133,15 @@ fn command(arguments: &Arguments, dir: &Path, save_every: Option<u64>) -> Result
 }
 
 /// Trains to the end.
-fn finish(arguments: &Arguments, dir: &Path, save_every: Option<u64>) -> Result<(), String> {
+fn finish(arguments: &Arguments, dir: &Path, save_every: Option<u64>) -> Result<(), Failure> {
     let status = command(arguments, dir, save_every)?.status();
-    match status.map_err(|e| format!("cannot start a run: {e}"))? {
+    match status.map_err(|e| Failure::output(format!("cannot start a run: {e}")))? {
         status if status.success() => Ok(()),
-        status => Err(format!("a run failed: {status}")),
+        // It has said why.
+        status if status.code() == Some(i32::from(BAD_INPUT)) => {
+            Err(Failure::input("the spec cannot be trained"))
+        }
+        status => Err(Failure::output(format!("a run failed: {status}"))),
     }
 }
 
@@ -148,8 +151,8 @@ fn kill_after(
     dir: &Path,
     save_every: Option<u64>,
     pause: Duration,
-) -> Result<bool, String> {
-    let failed = |e: std::io::Error| format!("cannot start a run: {e}");
+) -> Result<bool, Failure> {
+    let failed = |e: std::io::Error| Failure::output(format!("cannot start a run: {e}"));
     let mut child = command(arguments, dir, save_every)?
         .stderr(Stdio::null())
         .spawn()
@@ -167,24 +170,24 @@ fn kill_after(
 }
 
 /// The newest checkpoint of a folder.
-fn newest(folder: &Path) -> Result<CheckpointReader, String> {
-    let newest = NewestCheckpoint::find(folder, None).map_err(|e| e.to_string())?;
+fn newest(folder: &Path) -> Result<CheckpointReader, Failure> {
+    let newest = NewestCheckpoint::find(folder, None).map_err(Failure::output)?;
     let path = newest
         .path
-        .ok_or_else(|| format!("{} has no checkpoint", folder.display()))?;
-    CheckpointReader::open_prefix(&path).map_err(|e| e.to_string())
+        .ok_or_else(|| Failure::output(format!("{} has no checkpoint", folder.display())))?;
+    CheckpointReader::open_prefix(&path).map_err(Failure::output)
 }
 
 /// The step at which a run ended.
-fn last_step(folder: &Path) -> Result<u64, String> {
+fn last_step(folder: &Path) -> Result<u64, Failure> {
     let step = newest(folder)?.get_tensor(GLOBAL_STEP);
     let step = step.and_then(|step| step.to_vec::<i64>());
-    let step = step.map_err(|e| e.to_string())?;
+    let step = step.map_err(Failure::output)?;
     Ok(step.first().map_or(0, |step| step.max(&0).unsigned_abs()))
 }
 
 /// The names of tensors in which the newest checkpoints of two folders differ.
-fn compare(one: &Path, other: &Path) -> Result<Vec<String>, String> {
+fn compare(one: &Path, other: &Path) -> Result<Vec<String>, Failure> {
     let (one, other) = (newest(one)?, newest(other)?);
     let names = |reader: &CheckpointReader| -> Vec<String> {
         reader.entries().map(|(name, ..)| name.to_owned()).collect()
