@@ -38,7 +38,7 @@ fn every_command_shows_its_help_in_a_golden() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     for name in [
         "data", "eval", "summary", "plot", "graph", "run", "runs", "doctor", "predict", "export",
-        "new",
+        "new", "sweep",
     ] {
         let path = folder.join(format!("{name}.console"));
         let text = std::fs::read_to_string(&path).expect("a golden of the command");
