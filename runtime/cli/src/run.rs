@@ -23,7 +23,7 @@ use crate::output::{diagnostics, is_closed, note, print};
 use crate::signals::Signals;
 use crate::{BAD_INPUT, FAILED, FINE, Format, files};
 pub(crate) use bar::duration;
-use events_json::diagnostic_event;
+pub(crate) use events_json::diagnostic_event;
 pub(crate) use events_json::event_json;
 use plan::Given;
 use printer::Printer;
@@ -123,12 +123,15 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         let message = "the spec is read from standard input, so `--stop-at-eof` cannot watch it";
         return Failure::input(message)
             .help("write the spec into a file")
-            .report(format);
+            .report_event(format);
     }
     let compilation = match files::checked(path, &arguments.set, format) {
         Ok(compilation) => compilation,
         Err(code) => return code,
     };
+    if let Some(Err(failure)) = arguments.profile.as_deref().map(files::has_folder) {
+        return failure.report_event(format);
+    }
     let sources = &compilation.sources;
     report(sources, &compilation.diagnostics, format);
     let Some(spec) = &compilation.spec else {

@@ -118,13 +118,13 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
     let sweep = match prepare(arguments) {
         Ok(sweep) => sweep,
         Err(Refused::Code(code)) => return code,
-        Err(Refused::Failure(failure)) => return failure.report(format),
+        Err(Refused::Failure(failure)) => return failure.report_event(format),
     };
     let done = match arguments.dry_run {
         true => sweep.list(),
         false => sweep.run(),
     };
-    done.unwrap_or_else(|failure| failure.report(format))
+    done.unwrap_or_else(|failure| failure.report_event(format))
 }
 
 /// Why nothing is run.

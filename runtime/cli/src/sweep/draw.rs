@@ -45,7 +45,7 @@ impl Draw {
 
 /// The fraction `bits / 2^64` of a count: below it, each as likely.
 fn scaled(bits: u64, count: u64) -> u64 {
-    (u128::from(bits) * u128::from(count) >> 64) as u64
+    ((u128::from(bits) * u128::from(count)) >> 64) as u64
 }
 
 impl Range {
