@@ -76,6 +76,9 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         diagnostics(&compilation.sources, &[unknown], arguments.format);
         return BAD_INPUT;
     }
+    if spec.train.is_none() {
+        return files::no_train(spec, "no step to measure").report(arguments.format);
+    }
     match measure(spec, &compilation, arguments) {
         Ok(text) => {
             print_raw(&text);

@@ -176,17 +176,23 @@ pub(crate) fn data_folder(spec: &Path, given: Option<&Path>) -> PathBuf {
     }
 }
 
+/// Fails where a file that the user named cannot be written, because its folder is not there.
+pub(crate) fn has_folder(path: &Path) -> Result<(), Failure> {
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    let Some(folder) = folder.filter(|folder| !folder.is_dir()) else {
+        return Ok(());
+    };
+    let (file, folder) = (path.display(), folder.display());
+    Err(match path.parent().is_some_and(Path::exists) {
+        true => Failure::output(format!("cannot write {file}: {folder} is no folder")),
+        false => Failure::output(format!("cannot write {file}: there is no folder {folder}"))
+            .help(format!("`mkdir -p {folder}`")),
+    })
+}
+
 /// Writes a file that the user named, atomically.
 pub(crate) fn write_output(path: &Path, text: &str) -> Result<(), Failure> {
-    let folder = path.parent().filter(|folder| *folder != Path::new(""));
-    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-        let message = format!(
-            "cannot write {}: there is no folder {}",
-            path.display(),
-            folder.display()
-        );
-        return Err(Failure::output(message).help(format!("`mkdir -p {}`", folder.display())));
-    }
+    has_folder(path)?;
     let (storage, bytes) = (storage::local(), text.as_bytes());
     replace_in(&storage, FileKind::Other, path, bytes, Durability::Unsynced)
         .map_err(Failure::output)

@@ -95,7 +95,10 @@ fn list(arguments: &Arguments) -> Result<(), Failure> {
 /// The runs below a folder.
 fn below(folder: &Path) -> Result<Vec<RunSummary>, Failure> {
     if !folder.is_dir() {
-        let message = format!("there is no folder {}", folder.display());
+        let message = match folder.exists() {
+            true => format!("{} is no folder", folder.display()),
+            false => format!("there is no folder {}", folder.display()),
+        };
         return Err(Failure::input(message).help(
             "runs are written into `runs/NAME`; name another folder: `trainspec runs FOLDER`",
         ));
