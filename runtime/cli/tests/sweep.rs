@@ -101,9 +101,9 @@ fn the_table_does_not_depend_on_jobs_and_threads() {
 #[cfg(unix)]
 #[test]
 fn a_sweep_that_is_stopped_goes_on_to_the_same_table() {
-    let expected = table(&folder(400, EVAL), &[]);
+    let expected = table(&folder(4_000, EVAL), &[]);
     for (signal, exit_code) in [("-INT", 130), ("-TERM", 143)] {
-        let folder = folder(400, EVAL);
+        let folder = folder(4_000, EVAL);
         let mut child = start(&folder, &["--jobs", "2"]);
         wait_for(&mut child, "trial 00");
         send(signal, &child.id().to_string());
