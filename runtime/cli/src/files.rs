@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use trainspec::{SpecFolder, read_spec};
-use trainspec_compiler::diag::{Code, Diagnostic};
+use trainspec_compiler::diag::{Code, Diagnostic, nearest};
 use trainspec_compiler::lower::dimension_names;
 use trainspec_compiler::source::{MAX_SOURCE_BYTES, Sources, decode};
 use trainspec_compiler::typed::Spec;
@@ -79,7 +79,7 @@ fn in_folder(folder: &Path, deep: bool) -> Result<Vec<PathBuf>, String> {
 /// The source text of a file or of standard input.
 pub(crate) fn read(path: &Path) -> Result<String, Diagnostic> {
     if path != Path::new(STDIN) {
-        return read_spec(path);
+        return read_spec(path).map_err(|error| error.maybe_help(meant_spec(path)));
     }
     let mut bytes = Vec::new();
     let limit = MAX_SOURCE_BYTES as u64 + 1;
@@ -88,6 +88,30 @@ pub(crate) fn read(path: &Path) -> Result<String, Diagnostic> {
         return Err(Diagnostic::without_span(Code::UseFailed, message));
     }
     decode(STDIN, bytes)
+}
+
+/// The spec that was most likely meant by a path at which there is nothing, by its name without the extension.
+fn meant_spec(path: &Path) -> Option<String> {
+    if path.exists() {
+        return None;
+    }
+    let mut complete = path.as_os_str().to_owned();
+    complete.push(".trainspec");
+    let complete = PathBuf::from(complete);
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    let specs = in_folder(folder.unwrap_or(Path::new(".")), false).ok()?;
+    let stem = |path: &Path| path.file_stem()?.to_str().map(ToOwned::to_owned);
+    let near = || {
+        let stems: Vec<String> = specs.iter().filter_map(|spec| stem(spec)).collect();
+        let near = nearest(&stem(path)?, stems.iter().map(String::as_str))?.to_owned();
+        Some(path.with_file_name(format!("{near}.trainspec")))
+    };
+    let meant = if complete.is_file() {
+        complete
+    } else {
+        near()?
+    };
+    Some(format!("did you mean `{}`?", meant.display()))
 }
 
 /// `--set NAME=VALUE`
