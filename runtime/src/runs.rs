@@ -217,6 +217,17 @@ impl RunSummary {
     }
 }
 
+/// Whether a process has the lock of a folder: it trains there.
+///
+/// ```
+/// use trainspec::runs::is_running;
+///
+/// assert!(!is_running(&std::env::temp_dir().join("no-such-run")));
+/// ```
+pub fn is_running(folder: &Path) -> bool {
+    storage::local().is_locked(&folder.join(LOCK_FILE))
+}
+
 /// Whether smaller values of a metric are better, by its name: it is a loss, an error or a distance.
 ///
 /// ```

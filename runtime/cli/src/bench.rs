@@ -37,10 +37,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME")]
     fetch: Vec<Fetch>,
     /// The seconds to measure for
-    #[arg(long, value_name = "N", default_value_t = 2.0, value_parser = seconds)]
+    #[arg(long, value_name = "N", default_value_t = 2.0, value_parser = seconds, allow_negative_numbers = true)]
     seconds: f64,
     /// Run exactly N steps, without warm-up and without a profile of the kernels, and print a hash of the bits of the state after them
-    #[arg(long, value_name = "N", conflicts_with = "seconds")]
+    #[arg(long, value_name = "N", conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..))]
     steps: Option<u64>,
     /// The number of threads [default: one for each core]
     #[arg(long, value_name = "N", value_parser = files::threads)]
@@ -72,6 +72,13 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
     let Some(spec) = &compilation.spec else {
         return BAD_INPUT;
     };
+    if let Err(unknown) = files::known_dimensions(spec, &arguments.dims) {
+        diagnostics(&compilation.sources, &[unknown], arguments.format);
+        return BAD_INPUT;
+    }
+    if spec.train.is_none() {
+        return files::no_train(spec, "no step to measure").report(arguments.format);
+    }
     match measure(spec, &compilation, arguments) {
         Ok(text) => {
             print_raw(&text);

@@ -355,8 +355,13 @@ impl TensorDiff {
             ),
             Worst::Strings { first } => format!("the first {}", at(first)),
         };
+        let differ = if self.elements == 1 {
+            "differs"
+        } else {
+            "differ"
+        };
         format!(
-            "{}: {}, {} of {} differ; {largest}",
+            "{}: {}, {} of {} {differ}; {largest}",
             self.name,
             typed(self.dtype, &self.shape),
             self.differing,

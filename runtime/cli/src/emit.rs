@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use trainspec::SpecFolder;
 use trainspec_compiler::source::Sources;
-use trainspec_compiler::{EmitOptions, Fetch, FetchSet, ProgramKind, Stage};
+use trainspec_compiler::{Compilation, EmitOptions, Fetch, FetchSet, ProgramKind, Stage};
 
 use crate::output::{diagnostics, print_raw};
 use crate::{BAD_INPUT, FINE, Format, files};
@@ -86,6 +86,16 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
     };
     let options = files::options(&arguments.set);
     let stage = arguments.stage.0;
+    if !arguments.dims.is_empty() {
+        let compilation = Compilation::check(&name, &text, &loader, &options);
+        let spec = compilation.spec.as_ref();
+        // What is wrong with the spec itself is reported below.
+        let unknown = spec.and_then(|spec| files::known_dimensions(spec, &arguments.dims).err());
+        if let Some(unknown) = unknown {
+            diagnostics(&compilation.sources, &[unknown], Format::Text);
+            return BAD_INPUT;
+        }
+    }
     match stage.emit(&name, &text, &loader, &options, &emit_options) {
         Ok(text) => {
             print_raw(&text);

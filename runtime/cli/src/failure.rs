@@ -1,8 +1,11 @@
 //! Failures of commands on files: message, help and exit code.
 
+use trainspec_compiler::diag::{Code, Diagnostic};
+use trainspec_compiler::source::Sources;
 use trainspec_formats::FormatError;
 
 use crate::output::{note, plain, print};
+use crate::run::diagnostic_event;
 use crate::{BAD_INPUT, FAILED, Format};
 
 /// A command that ends early.
@@ -35,6 +38,17 @@ impl Failure {
     pub(crate) fn help(mut self, help: impl Into<String>) -> Failure {
         self.help = Some(help.into());
         self
+    }
+
+    /// Reports it where every line of JSON is an event, as those of a run are; gives the exit code.
+    pub(crate) fn report_event(&self, format: Format) -> u8 {
+        if format == Format::Text {
+            return self.report(format);
+        }
+        let error = Diagnostic::without_span(Code::BadValue, &self.message);
+        let error = error.maybe_help(self.help.clone());
+        print(diagnostic_event(&Sources::default(), &error));
+        self.code
     }
 
     /// Reports it, as text on standard error or as a JSON object with `error` and `help`; gives the exit code.

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use trainspec::{SpecFolder, read_spec};
-use trainspec_compiler::diag::{Code, Diagnostic};
+use trainspec_compiler::diag::{Code, Diagnostic, nearest};
 use trainspec_compiler::lower::dimension_names;
 use trainspec_compiler::source::{MAX_SOURCE_BYTES, Sources, decode};
 use trainspec_compiler::typed::Spec;
@@ -79,7 +79,7 @@ fn in_folder(folder: &Path, deep: bool) -> Result<Vec<PathBuf>, String> {
 /// The source text of a file or of standard input.
 pub(crate) fn read(path: &Path) -> Result<String, Diagnostic> {
     if path != Path::new(STDIN) {
-        return read_spec(path);
+        return read_spec(path).map_err(|error| error.maybe_help(meant_spec(path)));
     }
     let mut bytes = Vec::new();
     let limit = MAX_SOURCE_BYTES as u64 + 1;
@@ -88,6 +88,30 @@ pub(crate) fn read(path: &Path) -> Result<String, Diagnostic> {
         return Err(Diagnostic::without_span(Code::UseFailed, message));
     }
     decode(STDIN, bytes)
+}
+
+/// The spec that was most likely meant by a path at which there is nothing, by its name without the extension.
+fn meant_spec(path: &Path) -> Option<String> {
+    if path.exists() {
+        return None;
+    }
+    let mut complete = path.as_os_str().to_owned();
+    complete.push(".trainspec");
+    let complete = PathBuf::from(complete);
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    let specs = in_folder(folder.unwrap_or(Path::new(".")), false).ok()?;
+    let stem = |path: &Path| path.file_stem()?.to_str().map(ToOwned::to_owned);
+    let near = || {
+        let stems: Vec<String> = specs.iter().filter_map(|spec| stem(spec)).collect();
+        let near = nearest(&stem(path)?, stems.iter().map(String::as_str))?.to_owned();
+        Some(path.with_file_name(format!("{near}.trainspec")))
+    };
+    let meant = if complete.is_file() {
+        complete
+    } else {
+        near()?
+    };
+    Some(format!("did you mean `{}`?", meant.display()))
 }
 
 /// `--set NAME=VALUE`
@@ -159,6 +183,14 @@ pub(crate) fn no_model(spec: &Spec) -> Diagnostic {
         .help("say what is computed: `model (x: f32[batch, 4]) { output y = dense(x, 1); }`")
 }
 
+/// The error of a spec without a training, where it is needed: `nothing to resume`.
+pub(crate) fn no_train(spec: &Spec, so: &str) -> Failure {
+    let message = format!("the spec `{}` has no `train`: there is {so}", spec.name);
+    Failure::input(message).help(
+        "say how it is trained: `train { data train_set; optimizer adam(0.001); steps 1_000; }`",
+    )
+}
+
 /// The base folder of relative data paths.
 pub(crate) fn data_folder(spec: &Path, given: Option<&Path>) -> PathBuf {
     match (given, spec.parent()) {
@@ -168,17 +200,23 @@ pub(crate) fn data_folder(spec: &Path, given: Option<&Path>) -> PathBuf {
     }
 }
 
+/// Fails where a file that the user named cannot be written, because its folder is not there.
+pub(crate) fn has_folder(path: &Path) -> Result<(), Failure> {
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    let Some(folder) = folder.filter(|folder| !folder.is_dir()) else {
+        return Ok(());
+    };
+    let (file, folder) = (path.display(), folder.display());
+    Err(match path.parent().is_some_and(Path::exists) {
+        true => Failure::output(format!("cannot write {file}: {folder} is no folder")),
+        false => Failure::output(format!("cannot write {file}: there is no folder {folder}"))
+            .help(format!("`mkdir -p {folder}`")),
+    })
+}
+
 /// Writes a file that the user named, atomically.
 pub(crate) fn write_output(path: &Path, text: &str) -> Result<(), Failure> {
-    let folder = path.parent().filter(|folder| *folder != Path::new(""));
-    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-        let message = format!(
-            "cannot write {}: there is no folder {}",
-            path.display(),
-            folder.display()
-        );
-        return Err(Failure::output(message).help(format!("`mkdir -p {}`", folder.display())));
-    }
+    has_folder(path)?;
     let (storage, bytes) = (storage::local(), text.as_bytes());
     replace_in(&storage, FileKind::Other, path, bytes, Durability::Unsynced)
         .map_err(Failure::output)

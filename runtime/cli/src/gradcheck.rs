@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
     /// Give a constant of the spec another value
     #[arg(long, value_name = "NAME=VALUE", value_parser = files::name_and_value)]
     set: Vec<(String, String)>,
-    /// The size of a named dimension [default: 3]
+    /// The size of a named dimension; of several specs, in those that have it [default: 3]
     #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = files::name_and_size)]
     dims: Vec<(String, i64)>,
     /// The most elements of each parameter to compare
@@ -55,6 +55,15 @@ fn one(arguments: &Arguments, path: &Path) -> u8 {
     let Some(spec) = &compilation.spec else {
         return BAD_INPUT;
     };
+    // Of several specs some may have it.
+    let given: &[_] = match arguments.files.len() {
+        1 => &arguments.dims,
+        _ => &[],
+    };
+    if let Err(unknown) = files::known_dimensions(spec, given) {
+        diagnostics(&compilation.sources, &[unknown], arguments.format);
+        return BAD_INPUT;
+    }
     let options = GradcheckOptions {
         dims: arguments.dims.iter().cloned().collect(),
         elements: arguments.elements,

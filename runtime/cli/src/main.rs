@@ -31,6 +31,7 @@ mod run;
 mod runs;
 mod signals;
 mod summary;
+mod sweep;
 mod tensors;
 mod verify;
 mod verify_resume;
@@ -80,6 +81,8 @@ enum Command {
     /// Train a spec
     #[command(alias = "train")]
     Run(run::Arguments),
+    /// Search over constants of a spec: a run for each combination of values, and a table of them
+    Sweep(sweep::Arguments),
     /// Plot the losses, metrics and schedules of runs, as a picture or in the terminal
     Plot(plot::Arguments),
     /// Evaluate a checkpoint of a run
@@ -141,6 +144,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Gradcheck(arguments) => gradcheck::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
+        Command::Sweep(arguments) => sweep::run(&arguments),
         Command::Plot(arguments) => plot::run(&arguments),
         Command::Runs(arguments) => runs::run(&arguments),
         Command::Eval(arguments) => eval::run(&arguments),

@@ -8,7 +8,7 @@ mod plan;
 mod printer;
 mod readings;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use trainspec::Engine;
@@ -19,10 +19,12 @@ use trainspec_compiler::diag::Diagnostic;
 use trainspec_compiler::source::Sources;
 use trainspec_compiler::typed::{Hook, HookKind};
 
+use crate::failure::Failure;
 use crate::output::{diagnostics, is_closed, note, print};
 use crate::signals::Signals;
 use crate::{BAD_INPUT, FAILED, FINE, Format, files};
-use events_json::diagnostic_event;
+pub(crate) use bar::duration;
+pub(crate) use events_json::diagnostic_event;
 pub(crate) use events_json::event_json;
 use next_commands::NextCommands;
 use plan::Given;
@@ -70,6 +72,9 @@ pub(crate) struct Arguments {
     /// Check that the training can begin: open the data, compile the step and compare memory, but train and write nothing
     #[arg(long)]
     dry_run: bool,
+    /// Stop as at SIGTERM when standard input ends: for programs that start runs, which stop with them
+    #[arg(long)]
+    stop_at_eof: bool,
     /// How progress is printed
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -116,10 +121,19 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
     arguments.color.set();
     let path = &arguments.file;
     let format = arguments.format;
+    if arguments.stop_at_eof && path == Path::new(files::STDIN) {
+        let message = "the spec is read from standard input, so `--stop-at-eof` cannot watch it";
+        return Failure::input(message)
+            .help("write the spec into a file")
+            .report_event(format);
+    }
     let compilation = match files::checked(path, &arguments.set, format) {
         Ok(compilation) => compilation,
         Err(code) => return code,
     };
+    if let Some(Err(failure)) = arguments.profile.as_deref().map(files::has_folder) {
+        return failure.report_event(format);
+    }
     let sources = &compilation.sources;
     report(sources, &compilation.diagnostics, format);
     let Some(spec) = &compilation.spec else {
@@ -127,6 +141,9 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
     };
     let stop = StopToken::default();
     let signals = Signals::install(&stop);
+    if arguments.stop_at_eof {
+        signals.stop_at_eof(&stop);
+    }
     let options = Options {
         seed: arguments.seed,
         steps: arguments.steps,

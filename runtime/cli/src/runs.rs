@@ -2,6 +2,7 @@
 
 mod compare;
 mod remove;
+mod trials;
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -13,6 +14,7 @@ use crate::columns::{self, Align, number};
 use crate::failure::Failure;
 use crate::output::{plain, print, say};
 use crate::progress::Spinner;
+use crate::sweep::values_text;
 use crate::tensors::{Number, json_of};
 use crate::{FINE, Format};
 
@@ -77,13 +79,15 @@ fn list(arguments: &Arguments) -> Result<(), Failure> {
         }
         runs.sort_by(|a, b| order(best(a).as_ref(), best(b).as_ref()));
     }
+    let varied = trials::varied(&runs);
     match arguments.format {
-        Format::Json => runs.iter().for_each(|run| print(to_json(run, best(run)))),
+        Format::Json => (runs.iter().zip(&varied))
+            .for_each(|(run, varied)| print(to_json(run, best(run), varied.as_deref()))),
         Format::Text if runs.is_empty() => say(format_args!(
             "there are no runs in {}",
             arguments.dir.display()
         )),
-        Format::Text => table(&arguments.dir, &runs, metric),
+        Format::Text => table(&arguments.dir, &runs, &varied, metric),
     }
     Ok(())
 }
@@ -91,7 +95,10 @@ fn list(arguments: &Arguments) -> Result<(), Failure> {
 /// The runs below a folder.
 fn below(folder: &Path) -> Result<Vec<RunSummary>, Failure> {
     if !folder.is_dir() {
-        let message = format!("there is no folder {}", folder.display());
+        let message = match folder.exists() {
+            true => format!("{} is no folder", folder.display()),
+            false => format!("there is no folder {}", folder.display()),
+        };
         return Err(Failure::input(message).help(
             "runs are written into `runs/NAME`; name another folder: `trainspec runs FOLDER`",
         ));
@@ -140,8 +147,13 @@ fn order(a: Option<&BestValue>, b: Option<&BestValue>) -> std::cmp::Ordering {
     }
 }
 
-fn table(folder: &Path, runs: &[RunSummary], metric: Option<&str>) {
-    let head = [
+fn table(
+    folder: &Path,
+    runs: &[RunSummary],
+    varied: &[Option<Vec<(String, String)>>],
+    metric: Option<&str>,
+) {
+    let mut head = vec![
         ("run", Align::Left),
         ("spec", Align::Left),
         ("state", Align::Left),
@@ -150,17 +162,23 @@ fn table(folder: &Path, runs: &[RunSummary], metric: Option<&str>) {
         ("age", Align::Right),
         ("size", Align::Right),
     ];
+    // Trials of a sweep differ in their constants.
+    let has_trials = varied.iter().any(Option::is_some);
+    if has_trials {
+        head.insert(1, ("constants", Align::Left));
+    }
     let now = SystemTime::now();
     let rows: Vec<Vec<String>> = runs
         .iter()
-        .map(|run| {
+        .zip(varied)
+        .map(|(run, varied)| {
             let name = run.path.strip_prefix(folder).unwrap_or(&run.path);
             let name = if name == Path::new("") {
                 &run.path
             } else {
                 name
             };
-            vec![
+            let mut cells = vec![
                 plain(name.display()),
                 plain(&run.spec),
                 plain(state_text(&run.state)),
@@ -169,7 +187,12 @@ fn table(folder: &Path, runs: &[RunSummary], metric: Option<&str>) {
                     .map_or_else(String::new, |best| best_text(&best)),
                 run.modified.map_or_else(String::new, |time| age(now, time)),
                 columns::bytes(run.bytes),
-            ]
+            ];
+            if has_trials {
+                let constants = varied.as_deref().unwrap_or_default();
+                cells.insert(1, plain(values_text(constants)));
+            }
+            cells
         })
         .collect();
     columns::lines(&head, &rows).for_each(say);
@@ -214,7 +237,11 @@ fn age(now: SystemTime, then: SystemTime) -> String {
     }
 }
 
-fn to_json(run: &RunSummary, best: Option<BestValue>) -> Value {
+fn to_json(
+    run: &RunSummary,
+    best: Option<BestValue>,
+    varied: Option<&[(String, String)]>,
+) -> Value {
     let why = match &run.state {
         RunState::Finished(why) | RunState::Failed(why) => Some(why),
         RunState::Running { .. } | RunState::Interrupted => None,
@@ -230,8 +257,14 @@ fn to_json(run: &RunSummary, best: Option<BestValue>) -> Value {
         .settings
         .iter()
         .map(|(name, value)| (name.clone(), json!(value)));
+    let trial = varied.map(|constants| {
+        let constants = constants.iter();
+        let constants = constants.map(|(name, value)| (name.clone(), json!(value)));
+        constants.collect::<serde_json::Map<_, _>>()
+    });
     json!({
         "run": run.path.display().to_string(),
+        "trial": trial,
         "spec": run.spec,
         "state": run.state.name(),
         "why": why,

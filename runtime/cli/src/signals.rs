@@ -1,9 +1,13 @@
-//! SIGINT and SIGTERM: the first ends the run after its step, the second ends the process at once.
+//! SIGINT and SIGTERM: the first ends the run after its step, the second ends the process at once. The end of standard input may count as
+//! SIGTERM.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use trainspec::StopToken;
+
+/// The number of SIGTERM, on all systems.
+const SIGTERM: usize = 15;
 
 /// Which signal asked the run to stop.
 #[derive(Debug, Clone, Default)]
@@ -15,9 +19,8 @@ impl Signals {
         let signals = Signals::default();
         #[cfg(unix)]
         {
-            use signal_hook::consts::{SIGINT, SIGTERM};
-            use signal_hook::flag;
-            for signal in [SIGINT, SIGTERM] {
+            use signal_hook::{consts, flag};
+            for signal in [consts::SIGINT, consts::SIGTERM] {
                 // In the order of registration: the second signal finds the flag that the first one set.
                 let at_once =
                     flag::register_conditional_shutdown(signal, 128 + signal, token.flag());
@@ -30,6 +33,19 @@ impl Signals {
         #[cfg(not(unix))]
         let _ = token;
         signals
+    }
+
+    /// Lets the end of standard input count as SIGTERM. A program that started this one and keeps its end of a pipe open stops it by closing
+    /// that, also when it is killed.
+    pub(crate) fn stop_at_eof(&self, token: &StopToken) {
+        let (signal, token) = (self.0.clone(), token.clone());
+        // It is not joined: it waits for as long as the process lives.
+        std::thread::spawn(move || {
+            // What is read does not matter, and an error is an end, too.
+            let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+            let _ = signal.compare_exchange(0, SIGTERM, Ordering::Relaxed, Ordering::Relaxed);
+            token.request_stop();
+        });
     }
 
     /// The exit code of a run that a signal stopped, as shells give it: 130 for SIGINT, 143 for SIGTERM.

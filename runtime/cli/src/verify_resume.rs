@@ -12,7 +12,8 @@ use trainspec_compiler::lower::GLOBAL_STEP;
 use trainspec_compiler::typed::{HookKind, Interval, Spec};
 use trainspec_formats::checkpoint::{CheckpointReader, latest_checkpoint};
 
-use crate::output::{count, note, print};
+use crate::failure::Failure;
+use crate::output::{count, print};
 use crate::{BAD_INPUT, FAILED, FINE, Format, files};
 
 /// How often a run is started over that could not be killed before its end.
@@ -57,8 +58,7 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         return BAD_INPUT;
     };
     if spec.train.is_none() {
-        note("error: the spec has no `train`: there is nothing to resume");
-        return BAD_INPUT;
+        return files::no_train(spec, "nothing to resume").report(Format::Text);
     }
     let folder = std::env::temp_dir().join(format!("trainspec-verify-{}", std::process::id()));
     let verdict = verify(arguments, spec, &folder);
@@ -73,16 +73,13 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
             print(format_args!("DIFFERENT: {}", differing.join(", ")));
             FAILED
         }
-        Err(message) => {
-            note(format_args!("error: {message}"));
-            FAILED
-        }
+        Err(failure) => failure.report(Format::Text),
     }
 }
 
 /// Runs straight and with kills; gives the tensors that differ. The second run is saved ten times, or as often as the spec says where
 /// that is more.
-fn verify(arguments: &Arguments, spec: &Spec, folder: &Path) -> Result<Vec<String>, String> {
+fn verify(arguments: &Arguments, spec: &Spec, folder: &Path) -> Result<Vec<String>, Failure> {
     let (straight, killed) = (folder.join("straight"), folder.join("killed"));
     let start = Instant::now();
     finish(arguments, &straight, arguments.save_every)?;
@@ -99,7 +96,7 @@ fn verify(arguments: &Arguments, spec: &Spec, folder: &Path) -> Result<Vec<Strin
         let resumed = killed_run(arguments, &killed, save_every, steps, time)?;
         if resumed.is_empty() {
             // Every run was over before it could be killed. Another attempt is luckier, or nothing is shown.
-            std::fs::remove_dir_all(&killed).map_err(|e| e.to_string())?;
+            std::fs::remove_dir_all(&killed).map_err(Failure::output)?;
             continue;
         }
         let times = count(resumed.len(), "time");
@@ -114,7 +111,8 @@ fn verify(arguments: &Arguments, spec: &Spec, folder: &Path) -> Result<Vec<Strin
         ));
         return compare(&straight, &killed);
     }
-    Err("no run could be killed between a checkpoint and its end; give it more `--steps`, or save more often: `--save-every`".to_owned())
+    let message = "no run could be killed between a checkpoint and its end";
+    Err(Failure::output(message).help("give it more `--steps`, or save more often: `--save-every`"))
 }
 
 /// The steps between two saves that a spec says.
@@ -136,7 +134,7 @@ fn killed_run(
     save_every: u64,
     steps: u64,
     time: Duration,
-) -> Result<Vec<u64>, String> {
+) -> Result<Vec<u64>, Failure> {
     let mut resumed = Vec::new();
     let interval = time.mul_f64((save_every as f64 / steps.max(1) as f64).min(1.0));
     for i in 0..arguments.kills {
@@ -158,8 +156,9 @@ fn killed_run(
 }
 
 /// The command that trains in a folder.
-fn command(arguments: &Arguments, dir: &Path, save_every: Option<u64>) -> Result<Command, String> {
-    let program = std::env::current_exe().map_err(|e| format!("cannot find this program: {e}"))?;
+fn command(arguments: &Arguments, dir: &Path, save_every: Option<u64>) -> Result<Command, Failure> {
+    let program = std::env::current_exe()
+        .map_err(|e| Failure::output(format!("cannot find this program: {e}")))?;
     let mut command = Command::new(program);
     command.arg("run").arg(&arguments.file);
     command.arg("--quiet").arg("--dir").arg(dir);
@@ -186,11 +185,15 @@ fn command(arguments: &Arguments, dir: &Path, save_every: Option<u64>) -> Result
 }
 
 /// Trains to the end.
-fn finish(arguments: &Arguments, dir: &Path, save_every: Option<u64>) -> Result<(), String> {
+fn finish(arguments: &Arguments, dir: &Path, save_every: Option<u64>) -> Result<(), Failure> {
     let status = command(arguments, dir, save_every)?.status();
-    match status.map_err(|e| format!("cannot start a run: {e}"))? {
+    match status.map_err(|e| Failure::output(format!("cannot start a run: {e}")))? {
         status if status.success() => Ok(()),
-        status => Err(format!("a run failed: {status}")),
+        // It has said why.
+        status if status.code() == Some(i32::from(BAD_INPUT)) => {
+            Err(Failure::input("the spec cannot be trained"))
+        }
+        status => Err(Failure::output(format!("a run failed: {status}"))),
     }
 }
 
@@ -201,8 +204,8 @@ fn kill_after(
     save_every: u64,
     past: u64,
     pause: Duration,
-) -> Result<bool, String> {
-    let failed = |e: std::io::Error| format!("cannot start a run: {e}");
+) -> Result<bool, Failure> {
+    let failed = |e: std::io::Error| Failure::output(format!("cannot start a run: {e}"));
     let mut child = command(arguments, dir, Some(save_every))?
         .stderr(Stdio::null())
         .spawn()
@@ -231,24 +234,24 @@ fn listed_step(folder: &Path) -> Option<u64> {
 }
 
 /// The newest checkpoint of a folder.
-fn newest(folder: &Path) -> Result<CheckpointReader, String> {
-    let newest = NewestCheckpoint::find(folder, None).map_err(|e| e.to_string())?;
+fn newest(folder: &Path) -> Result<CheckpointReader, Failure> {
+    let newest = NewestCheckpoint::find(folder, None).map_err(Failure::output)?;
     let path = newest
         .path
-        .ok_or_else(|| format!("{} has no checkpoint", folder.display()))?;
-    CheckpointReader::open_prefix(&path).map_err(|e| e.to_string())
+        .ok_or_else(|| Failure::output(format!("{} has no checkpoint", folder.display())))?;
+    CheckpointReader::open_prefix(&path).map_err(Failure::output)
 }
 
 /// The step at which a run ended.
-fn last_step(folder: &Path) -> Result<u64, String> {
+fn last_step(folder: &Path) -> Result<u64, Failure> {
     let step = newest(folder)?.get_tensor(GLOBAL_STEP);
     let step = step.and_then(|step| step.to_vec::<i64>());
-    let step = step.map_err(|e| e.to_string())?;
+    let step = step.map_err(Failure::output)?;
     Ok(step.first().map_or(0, |step| step.max(&0).unsigned_abs()))
 }
 
 /// The names of tensors in which the newest checkpoints of two folders differ.
-fn compare(one: &Path, other: &Path) -> Result<Vec<String>, String> {
+fn compare(one: &Path, other: &Path) -> Result<Vec<String>, Failure> {
     let (one, other) = (newest(one)?, newest(other)?);
     let names = |reader: &CheckpointReader| -> Vec<String> {
         reader.entries().map(|(name, ..)| name.to_owned()).collect()

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 
 use regex_lite::Regex;
 
-use crate::support::{Folder, code, err, out, root};
+use crate::support::{Folder, code, err, out, root, trainspec};
 
 #[test]
 fn goldens_of_the_command_hold() {
@@ -36,12 +36,18 @@ fn goldens_of_the_command_hold() {
 #[test]
 fn every_command_shows_its_help_in_a_golden() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    for name in [
-        "data", "eval", "summary", "plot", "graph", "run", "runs", "doctor", "predict", "export",
-        "new",
-    ] {
+    let help = out(&trainspec(&["help"]));
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let commands = commands.take_while(|line| !line.is_empty());
+    let names = commands.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let names: Vec<&str> = names
+        .filter(|name| !name.is_empty() && *name != "help")
+        .collect();
+    assert!(names.len() > 20, "{names:?}");
+    for name in names {
         let path = folder.join(format!("{name}.console"));
-        let text = std::fs::read_to_string(&path).expect("a golden of the command");
+        let text = std::fs::read_to_string(&path);
+        let text = text.unwrap_or_else(|e| panic!("`{name}` has no golden: {e}"));
         assert!(
             text.contains(&format!("$ trainspec {name} --help")),
             "{name}"

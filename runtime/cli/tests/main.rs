@@ -16,4 +16,5 @@ mod resume;
 mod run;
 mod search;
 mod support;
+mod sweep;
 mod tensors;

@@ -328,7 +328,7 @@ fn differences_are_reported_with_their_indices() {
         "gone: int32 [], only in {a}\n\
          new: uint8 [], only in {b}\n\
          kind: int32 [] and int64 []\n\
-         text: string [1], 1 of 1 element differ; the first at [0] (\"old\" and \"new\")\n\
+         text: string [1], 1 of 1 element differs; the first at [0] (\"old\" and \"new\")\n\
          w: float32 [2, 2], 3 of 4 elements differ; largest absolute difference 1.0 at [0, 1] (100.0 and 101.0), \
          relative 3.0 at [1, 0] (0.5 and 0.125)\n\
          different: 4 tensors in both; 2 only in one, 1 of another type or shape, 2 with other elements\n"

@@ -16,9 +16,9 @@ use trainspec_formats::files::{Durability, Replacement};
 use trainspec_formats::records::{RecordWriter, WriterOptions};
 use trainspec_formats::tensor::Tensor as FileTensor;
 
-use crate::Format;
 use crate::failure::Failure;
 use crate::output::{escape_controls, plain, put};
+use crate::{Format, files};
 
 /// How predictions are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -96,13 +96,7 @@ impl Writer {
                 return Err(Failure::input(message)
                     .help("`--force` replaces it, when the new one is complete"));
             }
-            let folder = path.parent().filter(|folder| *folder != Path::new(""));
-            if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-                let message = format!("there is no folder {}", folder.display());
-                return Err(
-                    Failure::output(message).help(format!("`mkdir -p {}`", folder.display()))
-                );
-            }
+            files::has_folder(path)?;
         }
         let binary = !matches!(format, OutputFormat::Csv | OutputFormat::Jsonl);
         if path.is_none() && binary && io::stdout().is_terminal() {

@@ -218,7 +218,7 @@ pub(super) fn number_of(rate: f64) -> String {
 }
 
 /// `42 s`, `3:05`, `2:10:00`.
-pub(super) fn duration(seconds: f64) -> String {
+pub(crate) fn duration(seconds: f64) -> String {
     let all = seconds.clamp(0.0, 1e9).round() as u64;
     match all {
         0..60 => format!("{all} s"),

@@ -83,7 +83,7 @@ pub(crate) fn event_json(sources: &Sources, event: &Event) -> Option<Value> {
 }
 
 /// A diagnostic as an event: `error` or `warning`.
-pub(super) fn diagnostic_event(sources: &Sources, diagnostic: &Diagnostic) -> Value {
+pub(crate) fn diagnostic_event(sources: &Sources, diagnostic: &Diagnostic) -> Value {
     let text = to_json(sources, diagnostic);
     let mut object: Value = serde_json::from_str(&text).unwrap_or_else(|_| json!({}));
     object["event"] = json!(diagnostic.severity.name());
