@@ -22,6 +22,7 @@ use trainspec_formats::files::SequentialFile;
 
 use crate::data::block::{Block, NamedColumn};
 use crate::data::csv::Csv;
+use crate::data::left_out::OnError;
 use crate::data::origins::{Origin, Origins, Unit};
 use crate::data::tfrecord::TfRecord;
 use crate::data::{DataContext, Pipeline, Position, Records, Stage, ensure_record};
@@ -77,6 +78,7 @@ impl GivenData {
         ensure_record(&set)?;
         let path: Arc<Path> = Arc::from(path);
         let mut pipeline = Pipeline {
+            on_error: Vec::new(),
             stage: source(cx, &set, &path, format)?,
             files: vec![path],
             table: cx.files.clone(),
@@ -208,7 +210,7 @@ fn source(
         RecordFormat::Csv => return csv(cx, set, path),
         RecordFormat::TfRecord => {
             let files = vec![path.clone()];
-            let source = TfRecord::new(cx, files, Compression::Auto, features);
+            let source = TfRecord::new(cx, files, Compression::Auto, features, OnError::default());
             return Ok(Box::new(source));
         }
         RecordFormat::JsonLines => Box::new(JsonLines::open(&*cx.storage, path, features)?),
@@ -270,7 +272,14 @@ fn csv(cx: &DataContext, set: &DataSet, path: &Arc<Path>) -> Result<Box<dyn Stag
         }
     }
     let files = vec![path.clone()];
-    let csv = Csv::new(cx, files, (delimiter, header), missing, &features);
+    let csv = Csv::new(
+        cx,
+        files,
+        (delimiter, header),
+        missing,
+        &features,
+        OnError::default(),
+    );
     Ok(Box::new(csv))
 }
 

@@ -16,6 +16,7 @@ mod csv;
 mod given;
 mod image_files;
 mod input;
+mod left_out;
 mod map;
 mod origins;
 mod paths;
@@ -55,6 +56,8 @@ use crate::{Error, memory};
 pub use block::{Block, Element};
 pub(crate) use given::{GivenData, RecordFormat, data_of_inputs};
 pub use input::{Batch, Input};
+pub use left_out::LeftOut;
+use left_out::OnError;
 pub use origins::FileTable;
 pub use position::{Position, Records};
 pub(crate) use rows::{each_data, stack};
@@ -72,7 +75,7 @@ pub trait Stage: Send {
     fn advance(&mut self, max: u64) -> Result<u64, Error> {
         let max = usize::try_from(max).unwrap_or(usize::MAX);
         let skipped = self.next(max.min(block::MAX_BLOCK_ROWS))?;
-        Ok(skipped.map_or(0, |block| block.elements() as u64))
+        Ok(elements_of(skipped.as_ref()))
     }
 
     /// The number of elements of an epoch, where each can be read by its index. A source may have to look through its files first.
@@ -101,6 +104,18 @@ pub trait Stage: Send {
     /// Goes to a position: takes its own record from the end, then lets the stage before it seek. From then on it gives what it
     /// gave after that position was taken, in all later epochs too.
     fn seek(&mut self, at: &mut Records<'_>) -> Result<(), Error>;
+}
+
+/// The number of elements of a block.
+fn elements_of(block: Option<&Block>) -> u64 {
+    block.map_or(0, |block| block.elements() as u64)
+}
+
+/// Skips up to `max` elements of a source that has to decode them, to know which ones are left out.
+fn skip_decoded(source: &mut dyn Stage, max: u64) -> Result<u64, Error> {
+    let max = usize::try_from(max).unwrap_or(usize::MAX);
+    let block = source.next(max.min(block::MAX_BLOCK_ROWS))?;
+    Ok(elements_of(block.as_ref()))
 }
 
 /// The context in which data sets are opened.
@@ -165,6 +180,8 @@ pub struct Pipeline {
     stage: Box<dyn Stage>,
     files: Vec<Arc<Path>>,
     table: FileTable,
+    /// What its sources do with records that cannot be decoded.
+    on_error: Vec<OnError>,
     /// Its name.
     pub name: String,
     /// Whether it repeats indefinitely.
@@ -215,10 +232,16 @@ impl Pipeline {
 
     /// The source of a data set, without its stages.
     fn of_source(cx: &DataContext, set: &DataSet) -> Result<Pipeline, Error> {
-        let (stage, files, records) = source(cx, set)?;
+        let OpenSource {
+            stage,
+            files,
+            records,
+            on_error,
+        } = source(cx, set)?;
         Ok(Pipeline {
             stage,
             files,
+            on_error,
             table: cx.files.clone(),
             name: set.name.clone(),
             endless: set.is_endless(),
@@ -287,6 +310,15 @@ impl Pipeline {
     /// The data files that it reads, in order.
     pub fn files(&self) -> Vec<PathBuf> {
         self.files.iter().map(|path| path.to_path_buf()).collect()
+    }
+
+    /// The records that were left out so far because they cannot be decoded, if there are any.
+    pub fn left_out(&self) -> Option<LeftOut> {
+        let mut all = LeftOut::default();
+        for report in self.on_error.iter().filter_map(OnError::report) {
+            all.add(&report);
+        }
+        (all.records > 0).then_some(all)
     }
 
     /// This data set, repeated indefinitely.
@@ -402,13 +434,39 @@ impl std::fmt::Debug for Pipeline {
     }
 }
 
-/// A source, its files, and its number of records where it is known.
-type OpenSource = (Box<dyn Stage>, Vec<Arc<Path>>, Option<u64>);
+/// An open source.
+struct OpenSource {
+    stage: Box<dyn Stage>,
+    /// Its files, in order.
+    files: Vec<Arc<Path>>,
+    /// The number of records of an epoch, where it is known.
+    records: Option<u64>,
+    /// What it does with records that cannot be decoded.
+    on_error: Vec<OnError>,
+}
+
+impl OpenSource {
+    /// A source; how many of its records can be decoded is not known before they are.
+    fn new(
+        stage: Box<dyn Stage>,
+        files: Vec<Arc<Path>>,
+        records: Option<u64>,
+        on_error: OnError,
+    ) -> OpenSource {
+        OpenSource {
+            stage,
+            files,
+            records: records.filter(|_| !on_error.is_skip()),
+            on_error: vec![on_error],
+        }
+    }
+}
 
 /// Opens the source of a data set.
 fn source(cx: &DataContext, set: &DataSet) -> Result<OpenSource, Error> {
     ensure_record(set)?;
     let features = &set.features;
+    let on_error = OnError::new(set.source.max_skipped);
     match &set.source.kind {
         SourceKind::Csv {
             files,
@@ -418,9 +476,10 @@ fn source(cx: &DataContext, set: &DataSet) -> Result<OpenSource, Error> {
         } => {
             let files = paths::files(cx, files)?;
             let form = (*delimiter, *header);
-            let csv = csv::Csv::new(cx, files.clone(), form, missing.as_deref(), features);
+            let missing = missing.as_deref();
+            let csv = csv::Csv::new(cx, files.clone(), form, missing, features, on_error.clone());
             let records = csv.count();
-            Ok((Box::new(csv), files, records))
+            Ok(OpenSource::new(Box::new(csv), files, records, on_error))
         }
         SourceKind::Text {
             files,
@@ -429,18 +488,20 @@ fn source(cx: &DataContext, set: &DataSet) -> Result<OpenSource, Error> {
         } => {
             let files = paths::files(cx, files)?;
             let feature = features.first().expect("a text has one feature");
-            let text = text::Text::new(cx, files.clone(), *compression, *unit, feature);
+            let form = (*compression, *unit);
+            let text = text::Text::new(cx, files.clone(), form, feature, on_error.clone());
             let records = text.count();
-            Ok((Box::new(text), files, records))
+            Ok(OpenSource::new(Box::new(text), files, records, on_error))
         }
         SourceKind::Arrays { format, files } => {
-            arrays::open(cx, &set.source, (*format, files), features)
+            arrays::open(cx, &set.source, (*format, files), features, on_error)
         }
         SourceKind::Files { files, resize } => {
             let files = paths::files(cx, files)?;
-            let source = image_files::Files::new(cx, files.clone(), *resize, features);
-            let records = source.len();
-            Ok((Box::new(source), files, Some(records)))
+            let source =
+                image_files::Files::new(cx, files.clone(), *resize, features, on_error.clone());
+            let records = Some(source.len());
+            Ok(OpenSource::new(Box::new(source), files, records, on_error))
         }
         SourceKind::Memory { name } => {
             let given = cx.program.arrays(name).map_err(|e| e.at(set.source.span))?;
@@ -448,13 +509,24 @@ fn source(cx: &DataContext, set: &DataSet) -> Result<OpenSource, Error> {
         }
         SourceKind::TfRecord { files, compression } => {
             let files = paths::files(cx, files)?;
-            let source = tfrecord::TfRecord::new(cx, files.clone(), *compression, features);
+            let source = tfrecord::TfRecord::new(
+                cx,
+                files.clone(),
+                *compression,
+                features,
+                on_error.clone(),
+            );
             let records = source.count();
-            Ok((Box::new(source), files, records))
+            Ok(OpenSource::new(Box::new(source), files, records, on_error))
         }
         SourceKind::Registered(source) => {
             let source = registered::Registered::new(cx, source, features)?;
-            Ok((Box::new(source), Vec::new(), None))
+            Ok(OpenSource::new(
+                Box::new(source),
+                Vec::new(),
+                None,
+                on_error,
+            ))
         }
     }
 }

@@ -21,11 +21,12 @@ use trainspec_formats::records::{
 };
 
 use crate::data::block::{Block, block_rows};
+use crate::data::left_out::OnError;
 use crate::data::origins::{Origin, Origins, Unit};
 use crate::data::position::damaged;
 use crate::data::rows;
 use crate::data::values::{Value, bounded, defaults, tensor};
-use crate::data::{DataContext, Position, Records, Stage, count_names, paths};
+use crate::data::{DataContext, Position, Records, Stage, count_names, paths, skip_decoded};
 use crate::env::Storage;
 use crate::{DataError, Error};
 
@@ -54,6 +55,7 @@ pub(super) struct TfRecord {
     open: Option<Open>,
     /// Each file with an index of its records, and how many records are before it, where they are read by their indices.
     indices: Vec<(u64, IndexedRecords)>,
+    on_error: OnError,
 }
 
 /// The current file, and the number of records read from it.
@@ -71,6 +73,7 @@ impl TfRecord {
         files: Vec<Arc<Path>>,
         compression: typed::Compression,
         features: &[Feature],
+        on_error: OnError,
     ) -> TfRecord {
         let compression = match compression {
             typed::Compression::Auto => ExpectedCompression::Detect,
@@ -96,6 +99,7 @@ impl TfRecord {
             ordinal: 0,
             open: None,
             indices: Vec::new(),
+            on_error,
         }
     }
 
@@ -153,7 +157,13 @@ impl TfRecord {
     fn has_feature(&self, column: &Column) -> Result<bool, DataError> {
         for path in &self.files {
             let mut reader = self.open_file(path)?;
-            while let Some(record) = reader.next().map_err(|e| corrupt(e, path))? {
+            loop {
+                if self.on_error.is_skip() && reader.skip_damaged().is_some() {
+                    continue;
+                }
+                let Some(record) = reader.next().map_err(|e| corrupt(e, path))? else {
+                    break;
+                };
                 let example = examples::decode(record).ok();
                 if example.is_some_and(|example| column.kind(&example).is_some()) {
                     return Ok(true);
@@ -174,6 +184,15 @@ impl TfRecord {
                 self.open = Some(Open { reader, number: 0 });
             }
             let open = self.open.as_mut().expect("it was just opened");
+            if self.on_error.is_skip()
+                && let Some(error) = open.reader.skip_damaged()
+            {
+                open.number += 1;
+                self.ordinal += 1;
+                let error = corrupt(error, path).in_record(open.number);
+                self.on_error.leave_out(error)?;
+                continue;
+            }
             if let Some(record) = open.reader.next().map_err(|e| corrupt(e, path))? {
                 open.number += 1;
                 let place = Record {
@@ -222,7 +241,7 @@ impl TfRecord {
             let resumed = RecordReader::resume(rest, byte, number, &self.options);
             reader = resumed.map_err(|e| corrupt(e, path))?;
         } else {
-            reread = skip(&mut reader, number, path)?;
+            reread = skip(&mut reader, number, path, self.on_error.is_skip())?;
             if reader.position() != byte {
                 let found = reader.position();
                 let message = format!(
@@ -259,14 +278,19 @@ impl TfRecord {
         let mut found = std::mem::take(&mut self.found);
         while rows.origins.len() < max {
             let read =
-                self.read_next(|record, at| Ok((decode(record, &at, &mut found)?, at.origin)));
-            match read {
-                Ok(Some((values, origin))) => rows.push(values, origin, max),
-                Ok(None) => break,
-                Err(error) => {
-                    self.found = found;
-                    return Err(error);
+                self.read_next(|record, at| Ok((decode(record, &at, &mut found), at.origin)));
+            let read = match read {
+                Ok(Some((Ok(values), origin))) => {
+                    rows.push(values, origin, max);
+                    Ok(())
                 }
+                Ok(Some((Err(error), _))) => self.on_error.leave_out(error),
+                Ok(None) => break,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = read {
+                self.found = found;
+                return Err(error);
             }
         }
         self.found = found;
@@ -378,8 +402,12 @@ fn skip(
     reader: &mut RecordReader<SequentialFile>,
     number: u64,
     path: &Arc<Path>,
+    skips_damaged: bool,
 ) -> Result<u64, DataError> {
     for read in 0..number {
+        if skips_damaged && reader.skip_damaged().is_some() {
+            continue;
+        }
         if reader.next().map_err(|e| corrupt(e, path))?.is_none() {
             let message = format!("has {read} records, and the position is after {number}");
             return Err(paths::changed(DataError::new(message), path));
@@ -421,14 +449,19 @@ fn decode(
 impl Stage for TfRecord {
     fn next(&mut self, max: usize) -> Result<Option<Block>, Error> {
         let max = max.min(self.max_rows);
-        let start = self.numbers();
+        let (start, left_out) = (self.numbers(), self.on_error.count());
         let mut block = None;
         if self.parser.is_some() {
             block = self.parse(max)?;
             if block.is_none() {
-                // A record is of another kind than those before, or wrong: those from here on are decoded one by one.
-                self.parser = None;
+                // A record is of another kind than those before, or wrong: those from here on are decoded one by one. Where wrong ones
+                // are left out, those after this block are tried again.
+                self.parser = match self.on_error.is_skip() {
+                    true => ColumnParser::new(&self.columns),
+                    false => None,
+                };
                 self.go_to(start)?;
+                self.on_error.set_count(left_out);
             }
         }
         let block = match block {
@@ -443,6 +476,9 @@ impl Stage for TfRecord {
     }
 
     fn advance(&mut self, max: u64) -> Result<u64, Error> {
+        if self.on_error.is_skip() {
+            return skip_decoded(self, max);
+        }
         let mut advanced = 0;
         while advanced < max && self.read_next(|_, _| Ok(()))?.is_some() {
             advanced += 1;
@@ -451,6 +487,9 @@ impl Stage for TfRecord {
     }
 
     fn indexed(&mut self) -> Result<Option<u64>, Error> {
+        if self.on_error.is_skip() {
+            return Ok(None);
+        }
         if self.indices.is_empty() {
             for path in &self.files {
                 // A compressed file has no index.
@@ -492,6 +531,7 @@ impl Stage for TfRecord {
         self.ordinal = 0;
         self.open = None;
         self.resumed = false;
+        self.on_error.set_count(0);
     }
 
     fn rewind(&mut self) {
@@ -500,10 +540,12 @@ impl Stage for TfRecord {
 
     fn position(&self, at: &mut Position) {
         at.push(WORD, VERSION, &self.numbers());
+        self.on_error.position(at);
     }
 
     /// A compressed file is read again up to the position.
     fn seek(&mut self, at: &mut Records<'_>) -> Result<(), Error> {
+        self.on_error.seek(at)?;
         let numbers = at.pop(WORD, VERSION)?;
         self.resumed = true;
         let reread = self.go_to(numbers)?;

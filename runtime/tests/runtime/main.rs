@@ -10,6 +10,7 @@ mod hooks;
 mod image_files;
 mod input;
 mod input_faults;
+mod left_out;
 mod macro_programs;
 mod macros;
 mod monitored;

@@ -145,7 +145,7 @@ pub(crate) fn run(input: &mut Input, limit: usize) -> (Vec<Batch>, Option<String
 }
 
 /// Checks that a pipeline which is interrupted after any batch goes on as one which is not.
-fn check(env: &MemoryEnv, settings: &str, limit: usize) {
+pub(crate) fn check(env: &MemoryEnv, settings: &str, limit: usize) {
     let spec = spec(&format!("spec test; data d {{ {settings} }}"));
     let cx = context(env, &spec, 5);
     let open = || Pipeline::open(&cx, &spec.data[0]).unwrap_or_else(|e| panic!("{settings}: {e}"));
