@@ -18,6 +18,7 @@ use crate::data::block::{Block, block_rows};
 use crate::data::left_out::OnError;
 use crate::data::origins::{Origin, Origins, Unit};
 use crate::data::position::damaged;
+use crate::data::sources::FileReader;
 use crate::data::{DataContext, Position, Records, Stage, paths, skip_decoded, values};
 use crate::env::Storage;
 use crate::{DataError, Error};
@@ -102,18 +103,6 @@ impl Csv {
             open: None,
             on_error,
         }
-    }
-
-    /// The number of records, if the files are small and readable.
-    pub(super) fn count(&self) -> Option<u64> {
-        paths::count_records(&*self.storage, &self.files, |file| {
-            let mut lines = CsvReader::new(SequentialFile::new(file), self.delimiter);
-            let mut count = 0_u64;
-            while lines.read().ok()? {
-                count += 1;
-            }
-            Some(count.saturating_sub(u64::from(self.header)))
-        })
     }
 
     /// Opens the current file and reads its header.
@@ -283,6 +272,19 @@ fn malformed(error: FormatError, path: &Arc<Path>, line: u64) -> DataError {
     match error.source {
         Some(io) => DataError::new(format!("cannot be read: {io}")).in_file(path),
         None => DataError::new(error.cause).in_file(path).in_line(line),
+    }
+}
+
+impl FileReader for Csv {
+    fn count(&self) -> Option<u64> {
+        paths::count_records(&*self.storage, &self.files, |file| {
+            let mut lines = CsvReader::new(SequentialFile::new(file), self.delimiter);
+            let mut count = 0_u64;
+            while lines.read().ok()? {
+                count += 1;
+            }
+            Some(count.saturating_sub(u64::from(self.header)))
+        })
     }
 }
 

@@ -10,14 +10,17 @@
 mod arrays;
 mod batch;
 mod block;
+mod buckets;
 mod cache;
 mod column;
 mod csv;
 mod given;
 mod image_files;
 mod input;
+mod interleave;
 mod left_out;
 mod map;
+mod mix;
 mod origins;
 mod paths;
 mod permute;
@@ -27,6 +30,7 @@ mod repeat;
 mod rows;
 mod select;
 mod shuffle;
+mod sources;
 mod split;
 mod split_by;
 mod store;
@@ -36,22 +40,22 @@ mod tfrecord;
 mod timed;
 mod values;
 mod window;
+mod zip;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trainspec_compiler::PipelineOptions;
-use trainspec_compiler::ir::graph::Type;
-use trainspec_compiler::ir::{CountName, DType};
+use trainspec_compiler::ir::CountName;
 use trainspec_compiler::typed::{
-    self, ColumnOpKind, DataSet, Remainder, SourceKind, Spec, StageKind, WordSource,
+    self, ColumnOpKind, DataSet, Remainder, Spec, StageKind, WordSource,
 };
 
+use crate::Error;
 use crate::env::Storage;
 use crate::program::Engine;
 use crate::registry::ProgramData;
 use crate::session::Options;
-use crate::{Error, memory};
 
 pub use block::{Block, Element};
 pub(crate) use given::{GivenData, RecordFormat, data_of_inputs};
@@ -61,6 +65,7 @@ use left_out::OnError;
 pub use origins::FileTable;
 pub use position::{Position, Records};
 pub(crate) use rows::{each_data, stack};
+use sources::{OpenSource, PartStages, ensure_record};
 pub(crate) use tables::SharedTables;
 pub use tables::Vocabulary;
 pub(crate) use tables::word_lines;
@@ -219,7 +224,7 @@ impl Pipeline {
         set: &DataSet,
         wrap: &mut dyn FnMut(String, Box<dyn Stage>) -> Box<dyn Stage>,
     ) -> Result<Pipeline, Error> {
-        let mut pipeline = Pipeline::of_source(cx, set)?;
+        let mut pipeline = Pipeline::of_source(cx, set, |_| true)?;
         let name = timed::source_name(&set.source);
         pipeline = pipeline.wrapped(|stage| wrap(name, stage));
         for stage in set.stages_in(cx.training) {
@@ -230,14 +235,18 @@ impl Pipeline {
         Ok(pipeline)
     }
 
-    /// The source of a data set, without its stages.
-    fn of_source(cx: &DataContext, set: &DataSet) -> Result<Pipeline, Error> {
+    /// The source of a data set, without its stages; of the data sets that it joins with some of theirs.
+    fn of_source(
+        cx: &DataContext,
+        set: &DataSet,
+        part_stages: PartStages,
+    ) -> Result<Pipeline, Error> {
         let OpenSource {
             stage,
             files,
             records,
             on_error,
-        } = source(cx, set)?;
+        } = sources::open(cx, set, part_stages)?;
         Ok(Pipeline {
             stage,
             files,
@@ -375,6 +384,8 @@ impl Pipeline {
                 });
                 Box::new(window::Window::new(inner, *size, *shift))
             }
+            // The source does that.
+            StageKind::Interleave { .. } => inner,
             StageKind::Epochs { count } => {
                 self.repeats = true;
                 Box::new(repeat::Repeat::new(inner, Some(*count)))
@@ -411,6 +422,12 @@ impl Pipeline {
             StageKind::Batch(settings) => {
                 self.batch = Some(settings.size);
                 let remainder = settings.remainder.unwrap_or(cx.remainder);
+                if let Some(buckets) = &settings.buckets {
+                    let stage =
+                        buckets::Bucketed::new(inner, settings, buckets, remainder, stage.span);
+                    self.stage = Box::new(stage);
+                    return Ok(self);
+                }
                 Box::new(batch::Batch::new(
                     inner,
                     settings.clone(),
@@ -432,116 +449,6 @@ impl std::fmt::Debug for Pipeline {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "data set {}", self.name)
     }
-}
-
-/// An open source.
-struct OpenSource {
-    stage: Box<dyn Stage>,
-    /// Its files, in order.
-    files: Vec<Arc<Path>>,
-    /// The number of records of an epoch, where it is known.
-    records: Option<u64>,
-    /// What it does with records that cannot be decoded.
-    on_error: Vec<OnError>,
-}
-
-impl OpenSource {
-    /// A source; how many of its records can be decoded is not known before they are.
-    fn new(
-        stage: Box<dyn Stage>,
-        files: Vec<Arc<Path>>,
-        records: Option<u64>,
-        on_error: OnError,
-    ) -> OpenSource {
-        OpenSource {
-            stage,
-            files,
-            records: records.filter(|_| !on_error.is_skip()),
-            on_error: vec![on_error],
-        }
-    }
-}
-
-/// Opens the source of a data set.
-fn source(cx: &DataContext, set: &DataSet) -> Result<OpenSource, Error> {
-    ensure_record(set)?;
-    let features = &set.features;
-    let on_error = OnError::new(set.source.max_skipped);
-    match &set.source.kind {
-        SourceKind::Csv {
-            files,
-            delimiter,
-            header,
-            missing,
-        } => {
-            let files = paths::files(cx, files)?;
-            let form = (*delimiter, *header);
-            let missing = missing.as_deref();
-            let csv = csv::Csv::new(cx, files.clone(), form, missing, features, on_error.clone());
-            let records = csv.count();
-            Ok(OpenSource::new(Box::new(csv), files, records, on_error))
-        }
-        SourceKind::Text {
-            files,
-            compression,
-            unit,
-        } => {
-            let files = paths::files(cx, files)?;
-            let feature = features.first().expect("a text has one feature");
-            let form = (*compression, *unit);
-            let text = text::Text::new(cx, files.clone(), form, feature, on_error.clone());
-            let records = text.count();
-            Ok(OpenSource::new(Box::new(text), files, records, on_error))
-        }
-        SourceKind::Arrays { format, files } => {
-            arrays::open(cx, &set.source, (*format, files), features, on_error)
-        }
-        SourceKind::Files { files, resize } => {
-            let files = paths::files(cx, files)?;
-            let source =
-                image_files::Files::new(cx, files.clone(), *resize, features, on_error.clone());
-            let records = Some(source.len());
-            Ok(OpenSource::new(Box::new(source), files, records, on_error))
-        }
-        SourceKind::Memory { name } => {
-            let given = cx.program.arrays(name).map_err(|e| e.at(set.source.span))?;
-            arrays::in_memory(cx, &set.source, name, &given, features)
-        }
-        SourceKind::TfRecord { files, compression } => {
-            let files = paths::files(cx, files)?;
-            let source = tfrecord::TfRecord::new(
-                cx,
-                files.clone(),
-                *compression,
-                features,
-                on_error.clone(),
-            );
-            let records = source.count();
-            Ok(OpenSource::new(Box::new(source), files, records, on_error))
-        }
-        SourceKind::Registered(source) => {
-            let source = registered::Registered::new(cx, source, features)?;
-            Ok(OpenSource::new(
-                Box::new(source),
-                Vec::new(),
-                None,
-                on_error,
-            ))
-        }
-    }
-}
-
-/// Fails where one record of a data set needs more memory than there is.
-fn ensure_record(set: &DataSet) -> Result<(), Error> {
-    let features = set.features.iter().filter_map(|feature| {
-        let ty = Type::of(&feature.ty)?;
-        let (name, bytes) = memory::tensor(&feature.name, &ty);
-        // Its elements are decoded one by one before they are a tensor.
-        let elements = ty.with_dtype(DType::U8).bytes();
-        let decoded = elements.saturating_mul(size_of::<values::Value>() as u64);
-        Some((name, bytes.saturating_add(decoded)))
-    });
-    memory::ensure(&format!("a record of `{}`", set.name), features.collect())
 }
 
 /// The names of a feature's `n` run-time counts.

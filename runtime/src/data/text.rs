@@ -20,6 +20,7 @@ use crate::data::block::{Block, MAX_BLOCK_BYTES, MAX_BLOCK_ROWS};
 use crate::data::left_out::OnError;
 use crate::data::origins::{Origin, Origins, Unit};
 use crate::data::position::damaged;
+use crate::data::sources::FileReader;
 use crate::data::values::{Value, bounded};
 use crate::data::{DataContext, Position, Records, Stage, paths, skip_decoded};
 use crate::env::Storage;
@@ -127,19 +128,6 @@ impl Text {
         }
     }
 
-    /// The number of records, if the files are small and readable.
-    pub(super) fn count(&self) -> Option<u64> {
-        paths::count_records(&*self.storage, &self.files, |file| {
-            let (_, bytes) = files::decompressed(file, self.compression).ok()?;
-            let mut units = Units::new(bytes, self.unit, 0);
-            let (mut record, mut count) = (Vec::new(), 0);
-            while units.next(&mut record).ok()? {
-                count += 1;
-            }
-            Some(count)
-        })
-    }
-
     fn open_file(&self, path: &Arc<Path>) -> Result<Open, DataError> {
         let failed = |e: io::Error| DataError::new(format!("cannot be read: {e}")).in_file(path);
         let file = self.storage.open(path).map_err(failed)?;
@@ -182,7 +170,7 @@ impl Text {
 
     /// Fails where a byte is out of the bounds of its feature.
     fn ensure_bounds(&self, record: &[u8], origin: Origin) -> Result<(), DataError> {
-        if let (TextUnit::Byte, [byte]) = (self.unit, record) {
+        if let (TextUnit::Byte, Some(_), [byte]) = (self.unit, self.feature.bounds, record) {
             let file = (origin.file - self.first_file) as usize;
             bounded(&self.feature, Value::Int(i64::from(*byte)))
                 .map_err(|e| e.in_file(&self.files[file]).in_record(origin.at))?;
@@ -221,6 +209,20 @@ impl Text {
 
 fn broken(error: &io::Error, path: &Arc<Path>) -> DataError {
     DataError::new(format!("cannot be read: {error}")).in_file(path)
+}
+
+impl FileReader for Text {
+    fn count(&self) -> Option<u64> {
+        paths::count_records(&*self.storage, &self.files, |file| {
+            let (_, bytes) = files::decompressed(file, self.compression).ok()?;
+            let mut units = Units::new(bytes, self.unit, 0);
+            let (mut record, mut count) = (Vec::new(), 0);
+            while units.next(&mut record).ok()? {
+                count += 1;
+            }
+            Some(count)
+        })
+    }
 }
 
 impl Stage for Text {
