@@ -231,7 +231,7 @@ impl Source {
     pub fn is_indexed(&self) -> bool {
         // How many there are is not known where some are left out.
         self.max_skipped.is_none()
-            && match self.kind {
+            && match &self.kind {
                 // A compressed file has no index; it is refused when it is opened.
                 SourceKind::TfRecord { .. } => true,
                 SourceKind::Text { unit, .. } => matches!(unit, TextUnit::Line | TextUnit::Byte),
@@ -241,7 +241,8 @@ impl Source {
                 SourceKind::Csv { .. } | SourceKind::Registered(_) | SourceKind::Mix { .. } => {
                     false
                 }
-                SourceKind::Zip { .. } => true,
+                // Whether the stages of its parts leave them indices is seen when they are checked.
+                SourceKind::Zip { parts } => parts.iter().all(|part| part.source.is_indexed()),
             }
     }
 
