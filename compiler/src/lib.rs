@@ -29,9 +29,7 @@ pub use layers::{Layer, Layers, OwnVariable, Parameters};
 pub use pipeline::PipelineOptions;
 pub use trainable::Trainable;
 pub use trainspec_codegen as codegen;
-pub use trainspec_frontend::builtins::{
-    SETTINGS, SettingKind, SettingParam, SettingSignature, Support,
-};
+pub use trainspec_frontend::builtins::{SETTINGS, SettingKind, SettingParam, SettingSignature};
 pub use trainspec_frontend::check::{MAX_REPORTED, Options};
 pub use trainspec_frontend::identity::Identity;
 pub use trainspec_frontend::interface::Interface;

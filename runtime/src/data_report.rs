@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use trainspec_compiler::ir::{CountName, DType, Tensor};
 use trainspec_compiler::typed::{DataSet, Remainder, Spec};
 
-use crate::data::{DataContext, Element, Pipeline};
+use crate::data::{DataContext, Element, LeftOut, Pipeline};
 use crate::session::Options;
 use crate::trainer::the_data;
 use crate::training_tables::tables_without_run;
@@ -52,6 +52,8 @@ pub struct DataReport {
     pub records: u64,
     /// Whether they are all of an epoch.
     pub complete: bool,
+    /// The records that cannot be decoded and were left out, if there are any.
+    pub left_out: Option<LeftOut>,
     /// The time that reading took.
     pub time: Duration,
     /// The time of each stage alone, the source first.
@@ -153,6 +155,7 @@ pub fn data_report(
         elements,
         records,
         complete,
+        left_out: pipeline.left_out(),
         time: reading,
         stages: stages.collect(),
     })

@@ -60,7 +60,7 @@ mod warm_start;
 pub use ndarray;
 
 pub use coordinator::{Coordinator, Looper, LooperThread, STOP_GRACE_PERIOD, Thread};
-pub use data::Vocabulary;
+pub use data::{LeftOut, Vocabulary};
 pub use data_report::{DataReport, FeatureReport, data_report};
 pub use default_hooks::{with_default_hooks, writable_default_hooks};
 pub use dry_run::{DryRun, dry_run};

@@ -72,6 +72,9 @@ struct Run<'o> {
     last_batch: Option<LastBatch>,
     /// The records that were trained on.
     examples: u64,
+    /// The epochs after which it was said which records were left out, and how many they were.
+    reported_passes: u64,
+    reported_left_out: u64,
     /// The folder of the run, locked until it is over.
     folder: Option<RunFolder>,
 }
@@ -220,6 +223,8 @@ impl<'o> Run<'o> {
             feeds,
             last_batch: computes_at_end(spec).then_some(last_batch),
             examples: 0,
+            reported_passes: 0,
+            reported_left_out: 0,
             folder,
         })
     }
@@ -242,6 +247,7 @@ impl<'o> Run<'o> {
                     let (rows, passes) = (rows.sum::<u64>(), batches.last().map(|b| b.passes));
                     let end = self.update(batches)?;
                     self.examples += rows;
+                    self.report_left_out(passes);
                     self.report_progress(passes.unwrap_or(0));
                     end
                 }
@@ -250,6 +256,21 @@ impl<'o> Run<'o> {
             if let Some(end) = end {
                 return Ok(end);
             }
+        }
+    }
+
+    /// Says which records cannot be decoded and were left out: at the end of an epoch (`passes` have ended) that had more of them, and
+    /// at the end of the training.
+    fn report_left_out(&mut self, passes: Option<u64>) {
+        let is_later = passes.is_none_or(|passes| passes > self.reported_passes);
+        let Some(left_out) = self.input.left_out().filter(|_| is_later) else {
+            return;
+        };
+        self.reported_passes = passes.unwrap_or(self.reported_passes);
+        if left_out.records > self.reported_left_out {
+            self.reported_left_out = left_out.records;
+            let message = format!("data set `{}`: {left_out}", self.input.name());
+            self.observer.event(&Event::Note(message));
         }
     }
 
@@ -493,6 +514,7 @@ impl<'o> Run<'o> {
 
     /// Ends the training: the last evaluations, and the event that says why.
     fn close(mut self, why: End) -> Result<State, Error> {
+        self.report_left_out(None);
         let step = self.session().global_step();
         let seconds = self.session().status().time.as_secs_f64();
         let closed = self.session.finish();

@@ -1,5 +1,5 @@
 //! The memory of a run: none is allocated by a step; of one that saves the state and one copy of it, whatever is saved or evaluated with averages; of a session one
-//! arena, whatever is fetched.
+//! arena, whatever is fetched; of an input that of one file, however many there are.
 
 use std::alloc::{GlobalAlloc, Layout, System as SystemAllocator};
 use std::sync::Mutex;
@@ -7,10 +7,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ndarray::{Array1, Array2};
 use trainspec::InputView;
+use trainspec::internals::data::{DataContext, Pipeline};
 use trainspec::session::{Event, Options, Session};
 use trainspec::train;
 use trainspec_compiler::Compilation;
 use trainspec_compiler::source::NoFiles;
+use trainspec_formats::examples::{encode, example};
+use trainspec_formats::records::{RecordWriter, WriterOptions};
 use trainspec_testing::folders::Folder;
 
 /// The system's allocator, which keeps the most bytes that were allocated at once.
@@ -189,4 +192,93 @@ fn the_end_of_a_session_allocates_no_second_gradients() {
     let more = PEAK.load(Ordering::Relaxed) - before;
     assert!(more < 1 << 20, "{more} bytes");
     assert_eq!(state.get("w").unwrap().shape(), [1_000_000]);
+}
+
+/// Opens the data set of some settings, with paths below a folder.
+fn opened(folder: &Folder, settings: &str) -> Pipeline {
+    let text = format!("spec large; data d {{ {settings} }}");
+    let compilation = Compilation::check("large", &text, &NoFiles, &Default::default());
+    let spec = compilation.spec.unwrap_or_else(|| panic!("{text}"));
+    let options = Options {
+        folder: folder.0.clone(),
+        engine: trainspec::Engine::compiled(1),
+        ..Options::default()
+    };
+    let cx = DataContext::of(&spec, &options, 0);
+    Pipeline::open(&cx, &spec.data[0]).unwrap()
+}
+
+/// The most bytes that reading a data set to its end takes, once it is open, and its batches.
+fn peak_of_reading(folder: &Folder, settings: &str) -> (usize, u64) {
+    let mut data = opened(folder, settings);
+    // The names of its files are there.
+    let before = ALLOCATED.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    let mut batches = 0;
+    while data.next().unwrap().is_some() {
+        batches += 1;
+    }
+    (PEAK.load(Ordering::Relaxed) - before, batches)
+}
+
+/// The settings of a source that lists a file N times.
+fn listed(source: &str, file: &str, times: usize, rest: &str) -> String {
+    let files = vec![format!("\"{file}\""); times];
+    format!("source {source}([{}]); {rest}", files.join(", "))
+}
+
+#[test]
+fn a_file_that_is_listed_a_hundred_times_takes_the_memory_of_one() {
+    let _alone = ALONE.lock();
+    let folder = Folder::new();
+    // 50 records of a megabyte.
+    let mut writer = RecordWriter::new(Vec::new(), &WriterOptions::default());
+    let bytes = vec![7_u8; 1 << 20];
+    for _ in 0..50 {
+        writer
+            .write(&encode(&example([("x", [&bytes[..]].into())])))
+            .unwrap();
+    }
+    std::fs::write(folder.file("large.tfrecord"), writer.finish().unwrap()).unwrap();
+    let lines = "0.25,1\n".repeat(700_000);
+    std::fs::write(folder.file("large.csv"), lines).unwrap();
+    for (source, file, features, times, size) in [
+        (
+            "tfrecord",
+            "large.tfrecord",
+            "feature x: u8[1_048_576]; batch 5;",
+            50,
+            5,
+        ),
+        (
+            "csv",
+            "large.csv",
+            "feature x: f32; feature y: f32; batch 1000;",
+            700_000,
+            1000,
+        ),
+    ] {
+        let once = listed(source, file, 1, features);
+        // What is compiled or read once in a process is there already.
+        peak_of_reading(&folder, &once);
+        let (one, batches) = peak_of_reading(&folder, &once);
+        assert_eq!(batches, times / size);
+        let (hundred, more) = peak_of_reading(&folder, &listed(source, file, 100, features));
+        assert_eq!(more, 100 * times / size);
+        assert!(
+            hundred as f64 <= one as f64 * 1.05,
+            "{source}: {hundred} bytes, and {one} of one file"
+        );
+    }
+}
+
+#[test]
+fn a_million_cached_records_take_little_more_than_their_numbers() {
+    let _alone = ALONE.lock();
+    let folder = Folder::new();
+    std::fs::write(folder.file("n.csv"), "0.25,1\n".repeat(1_000_000)).unwrap();
+    let settings = "source csv(\"n.csv\"); feature x: f32; feature y: f32; cache; batch 1000;";
+    let (peak, batches) = peak_of_reading(&folder, settings);
+    assert_eq!(batches, 1000);
+    assert!(peak < 20 << 20, "{peak} bytes");
 }

@@ -79,24 +79,6 @@ pub struct SettingSignature {
     pub params: &'static [SettingParam],
     /// Whether it may be given more than once.
     pub repeats: bool,
-    /// Whether it can be run.
-    pub support: Support,
-}
-
-/// Whether a setting can be run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Support {
-    /// It is run.
-    Runs,
-    /// It cannot be run yet: an error.
-    Refused,
-}
-
-impl SettingSignature {
-    const fn refused(mut self) -> SettingSignature {
-        self.support = Support::Refused;
-        self
-    }
 }
 
 const fn one(
@@ -111,7 +93,6 @@ const fn one(
         doc,
         params,
         repeats: false,
-        support: Support::Runs,
     }
 }
 
@@ -137,7 +118,7 @@ pub(crate) const OTHER_FILES: SettingSignature = one(
     &[need("path", StrList)],
 );
 
-/// All settings but those with a form of their own (`feature`, `map`, `filter`, `drop`, `schedule`, `optimizer`).
+/// All settings but those with a form of their own (`feature`, `sequence`, `map`, `filter`, `drop`, `schedule`, `optimizer`).
 #[rustfmt::skip] // a table: one row a setting
 pub const SETTINGS: &[SettingSignature] = &[
     one("source", "tfrecord", "Records of Examples.", &[need("path", StrList), may("compression", Keyword(&["auto", "none", "gzip", "zlib"])), may("on_error", Calls("on_error"))]),
@@ -148,11 +129,14 @@ pub const SETTINGS: &[SettingSignature] = &[
     one("source", "npz", "Archives of named arrays of NumPy; records are their rows.", &[need("path", StrList), may("on_error", Calls("on_error"))]),
     one("source", "files", "Files that are one record each, such as images.", &[need("path", StrList), may("resize", Keyword(&["nearest", "bilinear", "area"])), may("on_error", Calls("on_error"))]),
     one("source", "memory", "Arrays that the program hands in under a name.", &[need("name", Str)]),
+    one("source", "mix", "Records of several data sets, drawn by their weights.", &[may("seed", Int), may("until", Keyword(&["all", "first"]))]),
+    one("source", "zip", "Records of several data sets, joined one by one.", &[]),
     one("on_error", "skip", "Leaves out records that cannot be decoded.", &[need("max", Count)]),
     many("data", "shuffle", "Shuffles records: in a buffer, or without one by their indices.", &[may("buffer", Count), may("seed", Int)]),
     many("data", "epochs", "Repeats the records for a number of epochs.", &[need("count", Count)]),
     many("data", "repeat", "Repeats the records indefinitely.", &[]),
     one("data", "batch", "Joins records into batches.", &[need("size", Count), may("remainder", Keyword(&["drop", "keep", "error"])), may("pad", Bool)]),
+    one("data", "bucket_by_length", "Joins records of similar length into batches.", &[need("feature", Name), need("boundaries", Ints), need("size", Ints), may("pad", Keyword(&["longest", "boundary"])), may("remainder", Keyword(&["drop", "keep", "error"]))]),
     many("data", "take", "Keeps the first records.", &[need("count", Count)]),
     many("data", "skip", "Leaves out the first records.", &[need("count", Count)]),
     many("data", "split", "Keeps one of two subsets, chosen at random by the seed.", &[need("part", Keyword(&["train", "holdout"])), need("holdout", Number), may("seed", Int), may("by", Name)]),
@@ -160,7 +144,7 @@ pub const SETTINGS: &[SettingSignature] = &[
     one("data", "prefetch", "Prepares batches ahead.", &[need("count", Count)]),
     one("data", "shard", "Keeps every count-th record.", &[need("index", Int), need("count", Count)]),
     one("data", "window", "Joins consecutive records into windows.", &[need("size", Count), may("shift", Count)]),
-    one("data", "interleave", "Reads several files in turn.", &[need("cycle", Count), may("block", Count)]).refused(),
+    one("data", "interleave", "Reads several files in turn.", &[need("cycle", Count), may("block", Count)]),
     one("train", "data", "What is trained on.", &[need("name", Name)]),
     one("train", "steps", "Stops after a number of updates.", &[need("count", Count)]),
     one("train", "epochs", "Stops after a number of passes over the data.", &[need("count", Count)]),
@@ -209,7 +193,7 @@ pub(crate) fn find(section: &str, word: &str) -> Option<&'static SettingSignatur
 /// The words a section knows, with those of a form of their own.
 pub(crate) fn words(section: &str) -> Vec<&'static str> {
     let own: &[&str] = match section {
-        "data" => &["source", "feature", "map", "filter", "drop"],
+        "data" => &["source", "feature", "sequence", "map", "filter", "drop"],
         "train" => &["schedule", "optimizer", "clip", "loss_scale"],
         "hooks" => &["hook", "feed"],
         _ => &[],

@@ -141,6 +141,9 @@ fn text(report: &DataReport, elements: usize) {
         seconds * 1e3,
         rate
     ));
+    if let Some(left_out) = &report.left_out {
+        print(escape_controls(&left_out.to_string()));
+    }
     let rows: Vec<Vec<String>> = (report.stages.iter())
         .map(|(name, time)| {
             let own = time.as_secs_f64();
@@ -201,6 +204,9 @@ fn as_json(report: &DataReport, elements: usize) -> Value {
         "elements": report.elements,
         "records": report.records,
         "complete": report.complete,
+        "left_out": report.left_out.as_ref().map(|left_out| {
+            json!({ "records": left_out.records, "first": left_out.first })
+        }),
         "seconds": report.time.as_secs_f64(),
         "stages": stages.collect::<Vec<_>>(),
     })

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use trainspec_compiler::ir::tensor::Data;
 use trainspec_compiler::ir::{Span, Tensor};
-use trainspec_compiler::typed::{self, CountedFeature, Remainder};
+use trainspec_compiler::typed::{self, CountedFeature, Padding, Remainder};
 
 use crate::data::block::{Block, MAX_BLOCK_ROWS};
 use crate::data::origins::Origins;
@@ -72,41 +72,67 @@ impl Batch {
         let columns = columns.map(|(name, column)| (name, column.into_tensor()));
         Ok(Some(Block::records(columns.collect(), origins)))
     }
+}
 
-    /// Records as a batch: features of varying length are padded, or must have one length.
-    fn join(&self, mut rows: Block) -> Result<Block, Error> {
-        for CountedFeature { name, axes } in &self.settings.counted {
-            let counts = count_names(name, axes.len());
-            let counted = counts.iter().map(|count| rows.remove(count));
-            let Some(lengths) = counted.collect::<Option<Vec<Tensor>>>() else {
-                continue;
-            };
-            if self.settings.pad {
-                let lengths: Vec<Vec<i64>> = lengths.iter().map(Tensor::to_i64s).collect();
-                if let Some(values) = rows.get(name) {
-                    let padded = pad(values, axes, &lengths);
-                    rows.set(&Arc::from(name.as_str()), padded);
-                }
-                continue;
-            }
-            for (count, lengths) in counts.into_iter().zip(lengths) {
-                let lengths = lengths.to_i64s();
-                let first = lengths[0];
-                if let Some(other) = lengths.iter().find(|n| **n != first) {
-                    let message = format!(
-                        "records of one batch have `{name}` of different lengths: {first} and {other}"
-                    );
-                    let error = DataError::new(message)
-                        .at(self.span)
-                        .help("`pad: true` fills them up to the capacity");
-                    return Err(error.into());
-                }
-                rows.set(&Arc::from(count), Tensor::scalar(first));
-            }
+/// Records as a batch: features of varying length are padded, or must have one length. A feature that is named is padded to a length of
+/// its own, or to its capacity.
+pub(super) fn join(
+    settings: &typed::Batch,
+    mut rows: Block,
+    padded: Option<(&str, Option<i64>)>,
+    span: Span,
+) -> Result<Block, Error> {
+    for CountedFeature { name, axes } in &settings.counted {
+        let counts = count_names(name, axes.len());
+        let counted = counts.iter().map(|count| rows.remove(count));
+        let Some(lengths) = counted.collect::<Option<Vec<Tensor>>>() else {
+            continue;
+        };
+        let lengths: Vec<Vec<i64>> = lengths.iter().map(Tensor::to_i64s).collect();
+        if settings.padding != Padding::None
+            && let Some(values) = rows.get(name)
+        {
+            let padded = pad(values, axes, &lengths);
+            rows.set(&Arc::from(name.as_str()), padded);
         }
-        let (columns, origins): (_, Origins) = rows.into_columns();
-        Ok(Block::batch(columns, origins))
+        let capacity = |axis: usize| {
+            let column = rows
+                .get(name)
+                .and_then(|values| values.shape().get(axis + 1));
+            column.map_or(0, |n| *n as i64)
+        };
+        let own = padded.filter(|(feature, _)| feature == name);
+        let mut joined = Vec::new();
+        for (i, (lengths, axis)) in lengths.iter().zip(axes).enumerate() {
+            let first = lengths.first().copied().unwrap_or(0);
+            joined.push(match (settings.padding, own) {
+                (Padding::Capacity, _) => continue,
+                (Padding::Longest, Some((_, length))) if i == 0 => {
+                    length.unwrap_or_else(|| capacity(*axis))
+                }
+                (Padding::Longest, _) => lengths.iter().copied().max().unwrap_or(0),
+                (Padding::None, _) => match lengths.iter().find(|n| **n != first) {
+                    Some(other) => return Err(uneven(name, first, *other, span)),
+                    None => first,
+                },
+            });
+        }
+        for (count, length) in counts.into_iter().zip(joined) {
+            rows.set(&Arc::from(count), Tensor::scalar(length));
+        }
     }
+    let (columns, origins): (_, Origins) = rows.into_columns();
+    Ok(Block::batch(columns, origins))
+}
+
+/// The error of a batch with records of different lengths.
+fn uneven(name: &str, first: i64, other: i64, span: Span) -> Error {
+    let message =
+        format!("records of one batch have `{name}` of different lengths: {first} and {other}");
+    let error = DataError::new(message).at(span);
+    error
+        .help("`pad: true` fills them up to the capacity")
+        .into()
 }
 
 impl Stage for Batch {
@@ -123,7 +149,9 @@ impl Stage for Batch {
                     .help("`remainder: drop` leaves it out, `remainder: keep` takes it as it is");
                 Err(error.into())
             }
-            (_, Remainder::Drop | Remainder::Keep | Remainder::Error) => self.join(rows).map(Some),
+            (_, Remainder::Drop | Remainder::Keep | Remainder::Error) => {
+                join(&self.settings, rows, None, self.span).map(Some)
+            }
         }
     }
 

@@ -59,6 +59,40 @@ impl Block {
         }
     }
 
+    /// The records of several blocks in a row, which have the same features.
+    ///
+    /// # Panics
+    ///
+    /// When there is none.
+    pub(super) fn concat(mut blocks: Vec<Block>) -> Block {
+        if blocks.len() == 1 {
+            return blocks.swap_remove(0);
+        }
+        let rows = blocks.iter().map(Block::rows).sum();
+        let column = |(name, first): &NamedColumn| {
+            let mut column = rows::Column::like(first, rows);
+            for block in &blocks {
+                let own = block.get(name).expect("blocks have the same features");
+                column.extend(own, 0..block.rows());
+            }
+            (name.clone(), column.into_tensor())
+        };
+        let columns = blocks[0].columns.iter().map(column).collect();
+        let mut origins = Origins::default();
+        blocks
+            .iter()
+            .for_each(|block| origins.append(&block.origins));
+        Block::records(columns, origins)
+    }
+
+    /// The first records.
+    pub(super) fn first(self, rows: usize) -> Block {
+        match rows < self.rows {
+            true => self.gather(&(0..rows).collect::<Vec<_>>()),
+            false => self,
+        }
+    }
+
     /// The number of records.
     pub fn rows(&self) -> usize {
         self.rows

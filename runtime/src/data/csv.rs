@@ -15,9 +15,11 @@ use trainspec_formats::codecs::CsvReader;
 use trainspec_formats::files::SequentialFile;
 
 use crate::data::block::{Block, block_rows};
+use crate::data::left_out::OnError;
 use crate::data::origins::{Origin, Origins, Unit};
 use crate::data::position::damaged;
-use crate::data::{DataContext, Position, Records, Stage, paths, values};
+use crate::data::sources::FileReader;
+use crate::data::{DataContext, Position, Records, Stage, paths, skip_decoded, values};
 use crate::env::Storage;
 use crate::{DataError, Error};
 
@@ -39,6 +41,7 @@ pub(super) struct Csv {
     /// The records read in this epoch.
     ordinal: u64,
     open: Option<Open>,
+    on_error: OnError,
 }
 
 /// A file that is being read.
@@ -83,6 +86,7 @@ impl Csv {
         (delimiter, header): (u8, bool),
         missing: Option<&[String]>,
         features: &[Feature],
+        on_error: OnError,
     ) -> Csv {
         let column = |feature: &Feature| Column::new(feature, missing);
         let columns: Vec<Column> = features.iter().map(column).collect();
@@ -97,19 +101,8 @@ impl Csv {
             file: 0,
             ordinal: 0,
             open: None,
+            on_error,
         }
-    }
-
-    /// The number of records, if the files are small and readable.
-    pub(super) fn count(&self) -> Option<u64> {
-        paths::count_records(&*self.storage, &self.files, |file| {
-            let mut lines = CsvReader::new(SequentialFile::new(file), self.delimiter);
-            let mut count = 0_u64;
-            while lines.read().ok()? {
-                count += 1;
-            }
-            Some(count.saturating_sub(u64::from(self.header)))
-        })
     }
 
     /// Opens the current file and reads its header.
@@ -180,12 +173,25 @@ impl Csv {
                     self.open.insert(open)
                 }
             };
+            let before = open.lines.position();
             let read = open.lines.read();
             let path = &self.files[self.file];
-            if read.map_err(|e| malformed(e, path, open.lines.line()))? {
+            // A line that is no record was read all the same, unless its end was not found.
+            let is_read = open.lines.position() > before;
+            let is_data = read.as_ref().is_err_and(|e| e.source.is_none());
+            let read = read.map_err(|e| malformed(e, path, open.lines.line()));
+            if is_read && !matches!(read, Ok(false)) {
                 open.number += 1;
                 self.ordinal += 1;
-                return Ok(true);
+            }
+            match read {
+                Ok(true) => return Ok(true),
+                Ok(false) => {}
+                Err(error) if is_data && is_read => {
+                    self.on_error.leave_out(error)?;
+                    continue;
+                }
+                Err(error) => return Err(error),
             }
             self.open = None;
             self.file += 1;
@@ -269,6 +275,19 @@ fn malformed(error: FormatError, path: &Arc<Path>, line: u64) -> DataError {
     }
 }
 
+impl FileReader for Csv {
+    fn count(&self) -> Option<u64> {
+        paths::count_records(&*self.storage, &self.files, |file| {
+            let mut lines = CsvReader::new(SequentialFile::new(file), self.delimiter);
+            let mut count = 0_u64;
+            while lines.read().ok()? {
+                count += 1;
+            }
+            Some(count.saturating_sub(u64::from(self.header)))
+        })
+    }
+}
+
 impl Stage for Csv {
     fn next(&mut self, max: usize) -> Result<Option<Block>, Error> {
         let max = max.min(self.max_rows);
@@ -276,7 +295,15 @@ impl Stage for Csv {
         let mut cells: Vec<Cells> = cells.collect();
         let mut origins = Origins::default();
         while origins.len() < max && self.read()? {
-            origins.push(self.decode(&mut cells)?);
+            match self.decode(&mut cells) {
+                Ok(origin) => origins.push(origin),
+                Err(error) => {
+                    self.on_error.leave_out(error)?;
+                    for (column, cells) in self.columns.iter().zip(&mut cells) {
+                        cells.truncate(origins.len() * column.ty.elements());
+                    }
+                }
+            }
         }
         let rows = origins.len();
         if rows == 0 {
@@ -289,6 +316,9 @@ impl Stage for Csv {
     }
 
     fn advance(&mut self, max: u64) -> Result<u64, Error> {
+        if self.on_error.is_skip() {
+            return skip_decoded(self, max);
+        }
         let mut advanced = 0;
         while advanced < max && self.read()? {
             advanced += 1;
@@ -300,6 +330,7 @@ impl Stage for Csv {
         self.file = 0;
         self.ordinal = 0;
         self.open = None;
+        self.on_error.set_count(0);
     }
 
     fn rewind(&mut self) {
@@ -316,9 +347,11 @@ impl Stage for Csv {
             numbers[1..5].copy_from_slice(&[open.number, byte, line, first_line]);
         }
         at.push(WORD, VERSION, &numbers);
+        self.on_error.position(at);
     }
 
     fn seek(&mut self, at: &mut Records<'_>) -> Result<(), Error> {
+        self.on_error.seek(at)?;
         let [file, number, byte, line, first_line, ordinal] = at.pop(WORD, VERSION)?;
         self.file = paths::check_index(WORD, file, &self.files)?;
         self.ordinal = ordinal;

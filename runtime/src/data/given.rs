@@ -14,14 +14,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use trainspec_compiler::typed::{
-    Batch, Compression, DataSet, Feature, Remainder, Source, SourceKind, Stage as TypedStage,
-    StageKind,
+    Batch, Compression, DataSet, Feature, Padding, Remainder, Source, SourceKind,
+    Stage as TypedStage, StageKind,
 };
 use trainspec_formats::codecs::CsvReader;
 use trainspec_formats::files::SequentialFile;
 
 use crate::data::block::{Block, NamedColumn};
 use crate::data::csv::Csv;
+use crate::data::left_out::OnError;
 use crate::data::origins::{Origin, Origins, Unit};
 use crate::data::tfrecord::TfRecord;
 use crate::data::{DataContext, Pipeline, Position, Records, Stage, ensure_record};
@@ -69,6 +70,7 @@ impl GivenData {
         batch: Option<u64>,
         fills: bool,
     ) -> Result<GivenData, Error> {
+        let set = &flattened(set);
         let (stages, features) = slice(set, needed);
         let set = DataSet {
             features: features.clone(),
@@ -77,6 +79,7 @@ impl GivenData {
         ensure_record(&set)?;
         let path: Arc<Path> = Arc::from(path);
         let mut pipeline = Pipeline {
+            on_error: Vec::new(),
             stage: source(cx, &set, &path, format)?,
             files: vec![path],
             table: cx.files.clone(),
@@ -91,6 +94,8 @@ impl GivenData {
         for mut stage in stages {
             if let StageKind::Batch(settings) = &mut stage.kind {
                 settings.size = batch.unwrap_or(settings.size);
+                // Results come in the order of the records.
+                settings.buckets = None;
                 settings.remainder = Some(Remainder::Keep);
                 if fills {
                     let size = usize::try_from(settings.size).unwrap_or(usize::MAX);
@@ -122,8 +127,9 @@ pub(crate) fn data_of_inputs(inputs: &[Feature], size: u64) -> DataSet {
         kind: StageKind::Batch(Batch {
             size,
             remainder: None,
-            pad: false,
+            padding: Padding::None,
             counted: Vec::new(),
+            buckets: None,
         }),
         span,
     };
@@ -147,6 +153,35 @@ pub(crate) fn data_of_inputs(inputs: &[Feature], size: u64) -> DataSet {
             .map(|input| (input.name.clone(), input.ty.clone()))
             .collect(),
     }
+}
+
+/// A data set that joins none: a record of a mixture is read as one of its first part, and one of a zip has the features of all parts.
+fn flattened(set: &DataSet) -> DataSet {
+    let parts: Vec<DataSet> = match &set.source.kind {
+        SourceKind::Mix { parts, .. } => {
+            let first = parts.first().map(|part| flattened(&part.data));
+            first.into_iter().collect()
+        }
+        SourceKind::Zip { parts } => parts.iter().map(flattened).collect(),
+        _ => return set.clone(),
+    };
+    let mut flat = DataSet {
+        source: parts[0].source.clone(),
+        features: Vec::new(),
+        stages: Vec::new(),
+        eval_stages: Vec::new(),
+        ..set.clone()
+    };
+    for part in parts {
+        let new = |feature: &Feature| !flat.features.iter().any(|own| own.name == feature.name);
+        let new: Vec<Feature> = part.features.into_iter().filter(new).collect();
+        flat.features.extend(new);
+        flat.stages.extend(part.stages);
+        flat.eval_stages.extend(part.eval_stages);
+    }
+    flat.stages.extend(set.stages.iter().cloned());
+    flat.eval_stages.extend(set.eval_stages.iter().cloned());
+    flat
 }
 
 /// The stages and features that some elements of a data set depend on (program slicing, backwards).
@@ -184,6 +219,7 @@ fn slice(set: &DataSet, needed: &BTreeSet<String>) -> (Vec<TypedStage>, Vec<Feat
             | StageKind::Split(_)
             | StageKind::Cache
             | StageKind::Prefetch { .. }
+            | StageKind::Interleave { .. }
             | StageKind::Shard { .. } => false,
         };
         if is_kept {
@@ -208,7 +244,7 @@ fn source(
         RecordFormat::Csv => return csv(cx, set, path),
         RecordFormat::TfRecord => {
             let files = vec![path.clone()];
-            let source = TfRecord::new(cx, files, Compression::Auto, features);
+            let source = TfRecord::new(cx, files, Compression::Auto, features, OnError::default());
             return Ok(Box::new(source));
         }
         RecordFormat::JsonLines => Box::new(JsonLines::open(&*cx.storage, path, features)?),
@@ -270,7 +306,14 @@ fn csv(cx: &DataContext, set: &DataSet, path: &Arc<Path>) -> Result<Box<dyn Stag
         }
     }
     let files = vec![path.clone()];
-    let csv = Csv::new(cx, files, (delimiter, header), missing, &features);
+    let csv = Csv::new(
+        cx,
+        files,
+        (delimiter, header),
+        missing,
+        &features,
+        OnError::default(),
+    );
     Ok(Box::new(csv))
 }
 

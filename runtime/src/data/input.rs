@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::data::{Element, Pipeline, Position};
+use crate::data::{Element, LeftOut, Pipeline, Position};
 use crate::{Code, Error};
 
 use prefetch::Prefetch;
@@ -23,6 +23,7 @@ pub struct Input {
     /// What the pipeline says of itself.
     about: About,
     position: Position,
+    left_out: Option<LeftOut>,
     waited: Duration,
 }
 
@@ -50,6 +51,13 @@ pub struct Batch {
     pub last: bool,
 }
 
+/// A batch, and the records that were left out up to it.
+#[derive(Debug)]
+struct Prepared {
+    batch: Batch,
+    left_out: Option<LeftOut>,
+}
+
 #[derive(Debug)]
 struct About {
     name: String,
@@ -75,6 +83,7 @@ impl Input {
             position: pipeline.position(),
             reader: Reader::Here(Box::new(Lookahead::new(pipeline))),
             is_ahead: false,
+            left_out: None,
             waited: Duration::ZERO,
         }
     }
@@ -89,7 +98,7 @@ impl Input {
     #[allow(clippy::should_implement_trait)] // it can fail
     pub fn next(&mut self) -> Result<Option<Batch>, Error> {
         self.start();
-        let batch = match &mut self.reader {
+        let prepared = match &mut self.reader {
             Reader::Here(lookahead) => {
                 let start = Instant::now();
                 let next = lookahead.next();
@@ -99,10 +108,17 @@ impl Input {
             Reader::Ahead(prefetch) => prefetch.next(&mut self.waited)?,
             Reader::Lost(error) => return Err(error.clone()),
         };
-        if let Some(batch) = &batch {
-            self.position = batch.position.clone();
-        }
-        Ok(batch)
+        let Some(Prepared { batch, left_out }) = prepared else {
+            return Ok(None);
+        };
+        self.position = batch.position.clone();
+        self.left_out = left_out;
+        Ok(Some(batch))
+    }
+
+    /// The records that cannot be decoded and were left out up to the last batch that was given, if there are any.
+    pub fn left_out(&self) -> Option<&LeftOut> {
+        self.left_out.as_ref()
     }
 
     /// The element of the next batch, without taking it.
@@ -209,7 +225,7 @@ impl Lookahead {
         }
     }
 
-    fn next(&mut self) -> Result<Option<Batch>, Error> {
+    fn next(&mut self) -> Result<Option<Prepared>, Error> {
         if matches!(self.ahead, Ahead::Unread) {
             self.read_ahead();
         }
@@ -231,11 +247,14 @@ impl Lookahead {
             Ahead::End => element.pass + 1,
             Ahead::Failed(_) | Ahead::Unread => element.pass,
         };
-        Ok(Some(Batch {
-            element,
-            position,
-            passes,
-            last: matches!(self.ahead, Ahead::End),
+        Ok(Some(Prepared {
+            batch: Batch {
+                element,
+                position,
+                passes,
+                last: matches!(self.ahead, Ahead::End),
+            },
+            left_out: self.pipeline.left_out(),
         }))
     }
 

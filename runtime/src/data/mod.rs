@@ -10,13 +10,17 @@
 mod arrays;
 mod batch;
 mod block;
+mod buckets;
 mod cache;
 mod column;
 mod csv;
 mod given;
 mod image_files;
 mod input;
+mod interleave;
+mod left_out;
 mod map;
+mod mix;
 mod origins;
 mod paths;
 mod permute;
@@ -26,6 +30,7 @@ mod repeat;
 mod rows;
 mod select;
 mod shuffle;
+mod sources;
 mod split;
 mod split_by;
 mod store;
@@ -35,29 +40,32 @@ mod tfrecord;
 mod timed;
 mod values;
 mod window;
+mod zip;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trainspec_compiler::PipelineOptions;
-use trainspec_compiler::ir::graph::Type;
-use trainspec_compiler::ir::{CountName, DType};
+use trainspec_compiler::ir::CountName;
 use trainspec_compiler::typed::{
-    self, ColumnOpKind, DataSet, Remainder, SourceKind, Spec, StageKind, WordSource,
+    self, ColumnOpKind, DataSet, Remainder, Spec, StageKind, WordSource,
 };
 
+use crate::Error;
 use crate::env::Storage;
 use crate::program::Engine;
 use crate::registry::ProgramData;
 use crate::session::Options;
-use crate::{Error, memory};
 
 pub use block::{Block, Element};
 pub(crate) use given::{GivenData, RecordFormat, data_of_inputs};
 pub use input::{Batch, Input};
+pub use left_out::LeftOut;
+use left_out::OnError;
 pub use origins::FileTable;
 pub use position::{Position, Records};
 pub(crate) use rows::{each_data, stack};
+use sources::{OpenSource, PartStages, ensure_record};
 pub(crate) use tables::SharedTables;
 pub use tables::Vocabulary;
 pub(crate) use tables::word_lines;
@@ -72,7 +80,7 @@ pub trait Stage: Send {
     fn advance(&mut self, max: u64) -> Result<u64, Error> {
         let max = usize::try_from(max).unwrap_or(usize::MAX);
         let skipped = self.next(max.min(block::MAX_BLOCK_ROWS))?;
-        Ok(skipped.map_or(0, |block| block.elements() as u64))
+        Ok(elements_of(skipped.as_ref()))
     }
 
     /// The number of elements of an epoch, where each can be read by its index. A source may have to look through its files first.
@@ -101,6 +109,18 @@ pub trait Stage: Send {
     /// Goes to a position: takes its own record from the end, then lets the stage before it seek. From then on it gives what it
     /// gave after that position was taken, in all later epochs too.
     fn seek(&mut self, at: &mut Records<'_>) -> Result<(), Error>;
+}
+
+/// The number of elements of a block.
+fn elements_of(block: Option<&Block>) -> u64 {
+    block.map_or(0, |block| block.elements() as u64)
+}
+
+/// Skips up to `max` elements of a source that has to decode them, to know which ones are left out.
+fn skip_decoded(source: &mut dyn Stage, max: u64) -> Result<u64, Error> {
+    let max = usize::try_from(max).unwrap_or(usize::MAX);
+    let block = source.next(max.min(block::MAX_BLOCK_ROWS))?;
+    Ok(elements_of(block.as_ref()))
 }
 
 /// The context in which data sets are opened.
@@ -165,6 +185,8 @@ pub struct Pipeline {
     stage: Box<dyn Stage>,
     files: Vec<Arc<Path>>,
     table: FileTable,
+    /// What its sources do with records that cannot be decoded.
+    on_error: Vec<OnError>,
     /// Its name.
     pub name: String,
     /// Whether it repeats indefinitely.
@@ -202,7 +224,7 @@ impl Pipeline {
         set: &DataSet,
         wrap: &mut dyn FnMut(String, Box<dyn Stage>) -> Box<dyn Stage>,
     ) -> Result<Pipeline, Error> {
-        let mut pipeline = Pipeline::of_source(cx, set)?;
+        let mut pipeline = Pipeline::of_source(cx, set, |_| true)?;
         let name = timed::source_name(&set.source);
         pipeline = pipeline.wrapped(|stage| wrap(name, stage));
         for stage in set.stages_in(cx.training) {
@@ -213,12 +235,22 @@ impl Pipeline {
         Ok(pipeline)
     }
 
-    /// The source of a data set, without its stages.
-    fn of_source(cx: &DataContext, set: &DataSet) -> Result<Pipeline, Error> {
-        let (stage, files, records) = source(cx, set)?;
+    /// The source of a data set, without its stages; of the data sets that it joins with some of theirs.
+    fn of_source(
+        cx: &DataContext,
+        set: &DataSet,
+        part_stages: PartStages,
+    ) -> Result<Pipeline, Error> {
+        let OpenSource {
+            stage,
+            files,
+            records,
+            on_error,
+        } = sources::open(cx, set, part_stages)?;
         Ok(Pipeline {
             stage,
             files,
+            on_error,
             table: cx.files.clone(),
             name: set.name.clone(),
             endless: set.is_endless(),
@@ -289,6 +321,15 @@ impl Pipeline {
         self.files.iter().map(|path| path.to_path_buf()).collect()
     }
 
+    /// The records that were left out so far because they cannot be decoded, if there are any.
+    pub fn left_out(&self) -> Option<LeftOut> {
+        let mut all = LeftOut::default();
+        for report in self.on_error.iter().filter_map(OnError::report) {
+            all.add(&report);
+        }
+        (all.records > 0).then_some(all)
+    }
+
     /// This data set, repeated indefinitely.
     pub fn repeated(mut self) -> Pipeline {
         self.stage = Box::new(repeat::Repeat::new(self.stage, None));
@@ -343,6 +384,8 @@ impl Pipeline {
                 });
                 Box::new(window::Window::new(inner, *size, *shift))
             }
+            // The source does that.
+            StageKind::Interleave { .. } => inner,
             StageKind::Epochs { count } => {
                 self.repeats = true;
                 Box::new(repeat::Repeat::new(inner, Some(*count)))
@@ -379,6 +422,12 @@ impl Pipeline {
             StageKind::Batch(settings) => {
                 self.batch = Some(settings.size);
                 let remainder = settings.remainder.unwrap_or(cx.remainder);
+                if let Some(buckets) = &settings.buckets {
+                    let stage =
+                        buckets::Bucketed::new(inner, settings, buckets, remainder, stage.span);
+                    self.stage = Box::new(stage);
+                    return Ok(self);
+                }
                 Box::new(batch::Batch::new(
                     inner,
                     settings.clone(),
@@ -400,76 +449,6 @@ impl std::fmt::Debug for Pipeline {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "data set {}", self.name)
     }
-}
-
-/// A source, its files, and its number of records where it is known.
-type OpenSource = (Box<dyn Stage>, Vec<Arc<Path>>, Option<u64>);
-
-/// Opens the source of a data set.
-fn source(cx: &DataContext, set: &DataSet) -> Result<OpenSource, Error> {
-    ensure_record(set)?;
-    let features = &set.features;
-    match &set.source.kind {
-        SourceKind::Csv {
-            files,
-            delimiter,
-            header,
-            missing,
-        } => {
-            let files = paths::files(cx, files)?;
-            let form = (*delimiter, *header);
-            let csv = csv::Csv::new(cx, files.clone(), form, missing.as_deref(), features);
-            let records = csv.count();
-            Ok((Box::new(csv), files, records))
-        }
-        SourceKind::Text {
-            files,
-            compression,
-            unit,
-        } => {
-            let files = paths::files(cx, files)?;
-            let feature = features.first().expect("a text has one feature");
-            let text = text::Text::new(cx, files.clone(), *compression, *unit, feature);
-            let records = text.count();
-            Ok((Box::new(text), files, records))
-        }
-        SourceKind::Arrays { format, files } => {
-            arrays::open(cx, &set.source, (*format, files), features)
-        }
-        SourceKind::Files { files, resize } => {
-            let files = paths::files(cx, files)?;
-            let source = image_files::Files::new(cx, files.clone(), *resize, features);
-            let records = source.len();
-            Ok((Box::new(source), files, Some(records)))
-        }
-        SourceKind::Memory { name } => {
-            let given = cx.program.arrays(name).map_err(|e| e.at(set.source.span))?;
-            arrays::in_memory(cx, &set.source, name, &given, features)
-        }
-        SourceKind::TfRecord { files, compression } => {
-            let files = paths::files(cx, files)?;
-            let source = tfrecord::TfRecord::new(cx, files.clone(), *compression, features);
-            let records = source.count();
-            Ok((Box::new(source), files, records))
-        }
-        SourceKind::Registered(source) => {
-            let source = registered::Registered::new(cx, source, features)?;
-            Ok((Box::new(source), Vec::new(), None))
-        }
-    }
-}
-
-/// Fails where one record of a data set needs more memory than there is.
-fn ensure_record(set: &DataSet) -> Result<(), Error> {
-    let features = set.features.iter().filter_map(|feature| {
-        let ty = Type::of(&feature.ty)?;
-        let (name, bytes) = memory::tensor(&feature.name, &ty);
-        // Its elements are decoded one by one before they are a tensor.
-        let elements = ty.with_dtype(DType::U8).bytes();
-        let decoded = elements.saturating_mul(size_of::<values::Value>() as u64);
-        Some((name, bytes.saturating_add(decoded)))
-    });
-    memory::ensure(&format!("a record of `{}`", set.name), features.collect())
 }
 
 /// The names of a feature's `n` run-time counts.

@@ -191,6 +191,16 @@ impl Origins {
         keys
     }
 
+    /// The same places, as records of the first epoch that are counted from an ordinal on.
+    pub(super) fn renumbered(&self, first: u64) -> Origins {
+        let numbered = self.iter().zip(first..).map(|(origin, ordinal)| Origin {
+            pass: 0,
+            ordinal,
+            ..origin
+        });
+        numbered.collect()
+    }
+
     /// Counts the epochs from a later one.
     pub(super) fn add_passes(&mut self, passes: u64) {
         self.0

@@ -17,10 +17,12 @@ use trainspec_formats::files::{self, ReadAt};
 use trainspec_formats::records::{Compression, ExpectedCompression};
 
 use crate::data::block::{Block, MAX_BLOCK_BYTES, MAX_BLOCK_ROWS};
+use crate::data::left_out::OnError;
 use crate::data::origins::{Origin, Origins, Unit};
 use crate::data::position::damaged;
+use crate::data::sources::FileReader;
 use crate::data::values::{Value, bounded};
-use crate::data::{DataContext, Position, Records, Stage, paths};
+use crate::data::{DataContext, Position, Records, Stage, paths, skip_decoded};
 use crate::env::Storage;
 use crate::{DataError, Error, memory};
 
@@ -45,6 +47,7 @@ pub(super) struct Text {
     indices: Option<Vec<Indexed>>,
     /// The last record.
     record: Vec<u8>,
+    on_error: OnError,
 }
 
 /// A file that is being read.
@@ -95,9 +98,9 @@ impl Text {
     pub(super) fn new(
         cx: &DataContext,
         files: Vec<Arc<Path>>,
-        compression: typed::Compression,
-        unit: TextUnit,
+        (compression, unit): (typed::Compression, TextUnit),
         feature: &Feature,
+        on_error: OnError,
     ) -> Text {
         let counted = match unit {
             TextUnit::Line => Unit::Line,
@@ -121,20 +124,8 @@ impl Text {
             open: None,
             indices: None,
             record: Vec::new(),
+            on_error,
         }
-    }
-
-    /// The number of records, if the files are small and readable.
-    pub(super) fn count(&self) -> Option<u64> {
-        paths::count_records(&*self.storage, &self.files, |file| {
-            let (_, bytes) = files::decompressed(file, self.compression).ok()?;
-            let mut units = Units::new(bytes, self.unit, 0);
-            let (mut record, mut count) = (Vec::new(), 0);
-            while units.next(&mut record).ok()? {
-                count += 1;
-            }
-            Some(count)
-        })
     }
 
     fn open_file(&self, path: &Arc<Path>) -> Result<Open, DataError> {
@@ -177,22 +168,25 @@ impl Text {
         Ok(None)
     }
 
+    /// Fails where a byte is out of the bounds of its feature.
+    fn ensure_bounds(&self, record: &[u8], origin: Origin) -> Result<(), DataError> {
+        if let (TextUnit::Byte, Some(_), [byte]) = (self.unit, self.feature.bounds, record) {
+            let file = (origin.file - self.first_file) as usize;
+            bounded(&self.feature, Value::Int(i64::from(*byte)))
+                .map_err(|e| e.in_file(&self.files[file]).in_record(origin.at))?;
+        }
+        Ok(())
+    }
+
     /// The records as a block.
-    fn block(&self, parts: Parts, origins: Origins) -> Result<Block, DataError> {
+    fn block(&self, parts: Parts, origins: Origins) -> Block {
         let rows = origins.len();
         let data = match self.unit {
             TextUnit::Byte => Data::U8(parts.bytes),
             TextUnit::Line | TextUnit::Word | TextUnit::Character => Data::String(parts.strings()),
         };
-        if let (Data::U8(bytes), Some(_)) = (&data, self.feature.bounds) {
-            for (byte, origin) in bytes.iter().zip(origins.iter()) {
-                let file = (origin.file - self.first_file) as usize;
-                bounded(&self.feature, Value::Int(i64::from(*byte)))
-                    .map_err(|e| e.in_file(&self.files[file]).in_record(origin.at))?;
-            }
-        }
         let column = (self.name.clone(), Tensor::of(&[rows], data));
-        Ok(Block::records(vec![column], origins))
+        Block::records(vec![column], origins)
     }
 
     /// Where the lines of a file begin, and the end of the last one.
@@ -217,6 +211,20 @@ fn broken(error: &io::Error, path: &Arc<Path>) -> DataError {
     DataError::new(format!("cannot be read: {error}")).in_file(path)
 }
 
+impl FileReader for Text {
+    fn count(&self) -> Option<u64> {
+        paths::count_records(&*self.storage, &self.files, |file| {
+            let (_, bytes) = files::decompressed(file, self.compression).ok()?;
+            let mut units = Units::new(bytes, self.unit, 0);
+            let (mut record, mut count) = (Vec::new(), 0);
+            while units.next(&mut record).ok()? {
+                count += 1;
+            }
+            Some(count)
+        })
+    }
+}
+
 impl Stage for Text {
     fn next(&mut self, max: usize) -> Result<Option<Block>, Error> {
         let max = max.min(MAX_BLOCK_ROWS);
@@ -226,16 +234,23 @@ impl Stage for Text {
             let Some(origin) = self.read_next()? else {
                 break;
             };
+            if let Err(error) = self.ensure_bounds(&self.record, origin) {
+                self.on_error.leave_out(error)?;
+                continue;
+            }
             parts.push(&self.record);
             origins.push(origin);
         }
         match parts.ends.is_empty() {
             true => Ok(None),
-            false => Ok(Some(self.block(parts, origins)?)),
+            false => Ok(Some(self.block(parts, origins))),
         }
     }
 
     fn advance(&mut self, max: u64) -> Result<u64, Error> {
+        if self.on_error.is_skip() {
+            return skip_decoded(self, max);
+        }
         let mut advanced = 0;
         while advanced < max && self.read_next()?.is_some() {
             advanced += 1;
@@ -245,7 +260,7 @@ impl Stage for Text {
 
     fn indexed(&mut self) -> Result<Option<u64>, Error> {
         let is_exact = matches!(self.unit, TextUnit::Line | TextUnit::Byte);
-        if self.indices.is_none() && is_exact {
+        if self.indices.is_none() && is_exact && !self.on_error.is_skip() {
             let (mut all, mut first) = (Vec::new(), 0);
             for path in &self.files {
                 // A compressed file has no index.
@@ -302,21 +317,24 @@ impl Stage for Text {
             if self.unit == TextUnit::Line {
                 units::strip_line_end(&mut record);
             }
-            parts.push(&record);
-            origins.push(Origin {
+            let origin = Origin {
                 pass: 0,
                 ordinal: *index,
                 at: at + 1,
                 file: self.first_file.saturating_add(file as u32),
-            });
+            };
+            self.ensure_bounds(&record, origin)?;
+            parts.push(&record);
+            origins.push(origin);
         }
-        Ok(self.block(parts, origins)?)
+        Ok(self.block(parts, origins))
     }
 
     fn restart(&mut self) {
         self.file = 0;
         self.ordinal = 0;
         self.open = None;
+        self.on_error.set_count(0);
     }
 
     fn rewind(&mut self) {
@@ -332,10 +350,12 @@ impl Stage for Text {
             VERSION,
             &[self.file as u64, number, byte, self.ordinal],
         );
+        self.on_error.position(at);
     }
 
     /// A compressed file is read again up to the position.
     fn seek(&mut self, at: &mut Records<'_>) -> Result<(), Error> {
+        self.on_error.seek(at)?;
         let [file, number, byte, ordinal] = at.pop(WORD, VERSION)?;
         self.file = paths::check_index(WORD, file, &self.files)?;
         self.ordinal = ordinal;

@@ -13,7 +13,7 @@ use trainspec_compiler::ir::graph::Type;
 use trainspec_compiler::ir::{DType, Tensor};
 use trainspec_compiler::typed::{self, Feature};
 use trainspec_formats::FormatError;
-use trainspec_formats::examples::{self, Example};
+use trainspec_formats::examples::{self, Example, FeatureLists};
 use trainspec_formats::files::SequentialFile;
 use trainspec_formats::proto::feature::Kind;
 use trainspec_formats::records::{
@@ -21,11 +21,13 @@ use trainspec_formats::records::{
 };
 
 use crate::data::block::{Block, block_rows};
+use crate::data::left_out::OnError;
 use crate::data::origins::{Origin, Origins, Unit};
 use crate::data::position::damaged;
 use crate::data::rows;
+use crate::data::sources::FileReader;
 use crate::data::values::{Value, bounded, defaults, tensor};
-use crate::data::{DataContext, Position, Records, Stage, count_names, paths};
+use crate::data::{DataContext, Position, Records, Stage, count_names, paths, skip_decoded};
 use crate::env::Storage;
 use crate::{DataError, Error};
 
@@ -35,7 +37,9 @@ use columnar::ColumnParser;
 pub(super) struct TfRecord {
     storage: Arc<dyn Storage>,
     files: Vec<Arc<Path>>,
-    /// The index of the first of them in the file table.
+    /// All files of the source; a feature that is in none of them is misspelt.
+    all: Vec<Arc<Path>>,
+    /// The index of the first of its own in the file table.
     first_file: u32,
     options: ReaderOptions,
     columns: Vec<Column>,
@@ -54,6 +58,7 @@ pub(super) struct TfRecord {
     open: Option<Open>,
     /// Each file with an index of its records, and how many records are before it, where they are read by their indices.
     indices: Vec<(u64, IndexedRecords)>,
+    on_error: OnError,
 }
 
 /// The current file, and the number of records read from it.
@@ -71,6 +76,7 @@ impl TfRecord {
         files: Vec<Arc<Path>>,
         compression: typed::Compression,
         features: &[Feature],
+        on_error: OnError,
     ) -> TfRecord {
         let compression = match compression {
             typed::Compression::Auto => ExpectedCompression::Detect,
@@ -82,6 +88,7 @@ impl TfRecord {
         TfRecord {
             storage: cx.storage.clone(),
             first_file: cx.files.add(&files, Unit::Record),
+            all: files.clone(),
             files,
             options: ReaderOptions {
                 compression,
@@ -96,19 +103,16 @@ impl TfRecord {
             ordinal: 0,
             open: None,
             indices: Vec::new(),
+            on_error,
         }
     }
 
-    /// The number of records; `None` where the files are too large to be counted, or damaged.
-    pub(super) fn count(&self) -> Option<u64> {
-        paths::count_records(&*self.storage, &self.files, |file| {
-            let mut reader = RecordReader::new(SequentialFile::new(file), &self.options).ok()?;
-            let mut count = 0;
-            while reader.next().ok()?.is_some() {
-                count += 1;
-            }
-            Some(count)
-        })
+    /// The reader of files that are among others of the source.
+    pub(super) fn among(self, all: &[Arc<Path>]) -> TfRecord {
+        TfRecord {
+            all: all.to_vec(),
+            ..self
+        }
     }
 
     fn open_file(&self, path: &Arc<Path>) -> Result<RecordReader<SequentialFile>, DataError> {
@@ -125,22 +129,28 @@ impl TfRecord {
     }
 
     /// Rejects a feature of varying length that no record of all files had: it is misspelt, not empty everywhere.
-    fn reject_missing_features(&self) -> Result<(), DataError> {
+    fn reject_missing_features(&mut self) -> Result<(), DataError> {
         // Without a record, or from the middle of an epoch on, nothing is known.
-        if self.resumed || !self.found.contains(&true) {
+        if self.resumed || self.ordinal == 0 {
             return Ok(());
         }
-        let missing = self.columns.iter().zip(&self.found);
-        let missing = missing.filter(|(c, found)| c.counted && !**found);
-        for (column, _) in missing {
-            // Records may have it as an empty list, which is looked for before it is called missing.
+        for (i, column) in self.columns.iter().enumerate() {
+            if !column.counted || self.found[i] {
+                continue;
+            }
+            // Records may have it as an empty list, and other files may have it, which is looked for before it is called missing.
             if self.has_feature(column)? {
+                self.found[i] = true;
                 continue;
             }
             let key = &column.feature.key;
-            let error = DataError::new(format!("no record has a feature `{key}`"));
+            let what = match column.feature.is_sequence {
+                true => "sequence",
+                false => "feature",
+            };
+            let error = DataError::new(format!("no record has a {what} `{key}`"));
             let path = self
-                .files
+                .all
                 .first()
                 .map_or_else(String::new, |p| p.display().to_string());
             let help = format!("`trainspec inspect {path}` lists the features");
@@ -151,11 +161,17 @@ impl TfRecord {
 
     /// Whether a record has the feature of a column.
     fn has_feature(&self, column: &Column) -> Result<bool, DataError> {
-        for path in &self.files {
+        for path in &self.all {
             let mut reader = self.open_file(path)?;
-            while let Some(record) = reader.next().map_err(|e| corrupt(e, path))? {
-                let example = examples::decode(record).ok();
-                if example.is_some_and(|example| column.kind(&example).is_some()) {
+            loop {
+                if self.on_error.is_skip() && reader.skip_damaged().is_some() {
+                    continue;
+                }
+                let Some(record) = reader.next().map_err(|e| corrupt(e, path))? else {
+                    break;
+                };
+                let decoded = Decoded::of(record, column.feature.is_sequence).ok();
+                if decoded.is_some_and(|decoded| decoded.has(column)) {
                     return Ok(true);
                 }
             }
@@ -174,6 +190,15 @@ impl TfRecord {
                 self.open = Some(Open { reader, number: 0 });
             }
             let open = self.open.as_mut().expect("it was just opened");
+            if self.on_error.is_skip()
+                && let Some(error) = open.reader.skip_damaged()
+            {
+                open.number += 1;
+                self.ordinal += 1;
+                let error = corrupt(error, path).in_record(open.number);
+                self.on_error.leave_out(error)?;
+                continue;
+            }
             if let Some(record) = open.reader.next().map_err(|e| corrupt(e, path))? {
                 open.number += 1;
                 let place = Record {
@@ -222,7 +247,7 @@ impl TfRecord {
             let resumed = RecordReader::resume(rest, byte, number, &self.options);
             reader = resumed.map_err(|e| corrupt(e, path))?;
         } else {
-            reread = skip(&mut reader, number, path)?;
+            reread = skip(&mut reader, number, path, self.on_error.is_skip())?;
             if reader.position() != byte {
                 let found = reader.position();
                 let message = format!(
@@ -259,14 +284,19 @@ impl TfRecord {
         let mut found = std::mem::take(&mut self.found);
         while rows.origins.len() < max {
             let read =
-                self.read_next(|record, at| Ok((decode(record, &at, &mut found)?, at.origin)));
-            match read {
-                Ok(Some((values, origin))) => rows.push(values, origin, max),
-                Ok(None) => break,
-                Err(error) => {
-                    self.found = found;
-                    return Err(error);
+                self.read_next(|record, at| Ok((decode(record, &at, &mut found), at.origin)));
+            let read = match read {
+                Ok(Some((Ok(values), origin))) => {
+                    rows.push(values, origin, max);
+                    Ok(())
                 }
+                Ok(Some((Err(error), _))) => self.on_error.leave_out(error),
+                Ok(None) => break,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = read {
+                self.found = found;
+                return Err(error);
             }
         }
         self.found = found;
@@ -378,8 +408,12 @@ fn skip(
     reader: &mut RecordReader<SequentialFile>,
     number: u64,
     path: &Arc<Path>,
+    skips_damaged: bool,
 ) -> Result<u64, DataError> {
     for read in 0..number {
+        if skips_damaged && reader.skip_damaged().is_some() {
+            continue;
+        }
         if reader.next().map_err(|e| corrupt(e, path))?.is_none() {
             let message = format!("has {read} records, and the position is after {number}");
             return Err(paths::changed(DataError::new(message), path));
@@ -404,31 +438,86 @@ fn decode(
     found: &mut [bool],
 ) -> Result<Vec<(Arc<str>, Tensor)>, DataError> {
     let here = |error: DataError| error.in_file(at.path).in_record(at.number);
-    let example =
-        examples::decode(record).map_err(|e| here(DataError::new(e.cause.to_string())))?;
+    let is_sequence = at.columns.iter().any(|column| column.feature.is_sequence);
+    let decoded = Decoded::of(record, is_sequence).map_err(here)?;
     let mut values = Vec::new();
     for (column, found) in at.columns.iter().zip(found) {
-        let (tensor, count) = column.read(&example).map_err(here)?;
-        *found |= column.kind(&example).is_some();
-        if let Some(name) = &column.count_name {
-            values.push((name.clone(), Tensor::scalar(count as i64)));
+        let (tensor, counts) = match column.feature.is_sequence {
+            true => column.read_steps(&decoded.lists),
+            false => column.read(&decoded.example),
         }
+        .map_err(here)?;
+        *found |= decoded.has(column);
+        let counts = column.count_names.iter().zip(counts);
+        values.extend(counts.map(|(name, n)| (name.clone(), Tensor::scalar(n as i64))));
         values.push((column.name.clone(), tensor));
     }
     Ok(values)
 }
 
+/// A record: an Example, or the context and the lists of a SequenceExample.
+struct Decoded {
+    example: Example,
+    lists: FeatureLists,
+}
+
+impl Decoded {
+    fn of(record: &[u8], is_sequence: bool) -> Result<Decoded, DataError> {
+        let failed = |e: FormatError| DataError::new(e.cause);
+        Ok(match is_sequence {
+            false => Decoded {
+                example: examples::decode(record).map_err(failed)?,
+                lists: FeatureLists::default(),
+            },
+            true => {
+                let sequence = examples::decode_sequence(record).map_err(failed)?;
+                Decoded {
+                    example: Example {
+                        features: sequence.context,
+                    },
+                    lists: sequence.feature_lists.unwrap_or_default(),
+                }
+            }
+        })
+    }
+
+    fn has(&self, column: &Column) -> bool {
+        match column.feature.is_sequence {
+            true => self.lists.feature_list.contains_key(&column.feature.key),
+            false => column.kind(&self.example).is_some(),
+        }
+    }
+}
+
+impl FileReader for TfRecord {
+    fn count(&self) -> Option<u64> {
+        paths::count_records(&*self.storage, &self.files, |file| {
+            let mut reader = RecordReader::new(SequentialFile::new(file), &self.options).ok()?;
+            let mut count = 0;
+            while reader.next().ok()?.is_some() {
+                count += 1;
+            }
+            Some(count)
+        })
+    }
+}
+
 impl Stage for TfRecord {
     fn next(&mut self, max: usize) -> Result<Option<Block>, Error> {
         let max = max.min(self.max_rows);
-        let start = self.numbers();
+        let (start, left_out) = (self.numbers(), self.on_error.count());
         let mut block = None;
         if self.parser.is_some() {
             block = self.parse(max)?;
             if block.is_none() {
-                // A record is of another kind than those before, or wrong: those from here on are decoded one by one.
-                self.parser = None;
+                // A record is of another kind than those before, or wrong: those from here on are decoded one by one. Where wrong ones
+                // are left out, those after this block are tried again.
+                self.parser = match self.on_error.is_skip() {
+                    true => ColumnParser::new(&self.columns),
+                    false => None,
+                };
                 self.go_to(start)?;
+                self.on_error.set_count(left_out);
             }
         }
         let block = match block {
@@ -443,6 +532,9 @@ impl Stage for TfRecord {
     }
 
     fn advance(&mut self, max: u64) -> Result<u64, Error> {
+        if self.on_error.is_skip() {
+            return skip_decoded(self, max);
+        }
         let mut advanced = 0;
         while advanced < max && self.read_next(|_, _| Ok(()))?.is_some() {
             advanced += 1;
@@ -451,6 +543,9 @@ impl Stage for TfRecord {
     }
 
     fn indexed(&mut self) -> Result<Option<u64>, Error> {
+        if self.on_error.is_skip() {
+            return Ok(None);
+        }
         if self.indices.is_empty() {
             for path in &self.files {
                 // A compressed file has no index.
@@ -492,6 +587,7 @@ impl Stage for TfRecord {
         self.ordinal = 0;
         self.open = None;
         self.resumed = false;
+        self.on_error.set_count(0);
     }
 
     fn rewind(&mut self) {
@@ -500,10 +596,12 @@ impl Stage for TfRecord {
 
     fn position(&self, at: &mut Position) {
         at.push(WORD, VERSION, &self.numbers());
+        self.on_error.position(at);
     }
 
     /// A compressed file is read again up to the position.
     fn seek(&mut self, at: &mut Records<'_>) -> Result<(), Error> {
+        self.on_error.seek(at)?;
         let numbers = at.pop(WORD, VERSION)?;
         self.resumed = true;
         let reread = self.go_to(numbers)?;
@@ -516,8 +614,8 @@ impl Stage for TfRecord {
 struct Column {
     feature: Feature,
     name: Arc<str>,
-    /// The name of its run-time count, where its length varies from record to record.
-    count_name: Option<Arc<str>>,
+    /// The names of its run-time counts, where its length varies from record to record.
+    count_names: Vec<Arc<str>>,
     /// The type, at its full capacity.
     ty: Type,
     /// Whether its length varies from record to record.
@@ -529,11 +627,13 @@ impl Column {
     fn new(feature: &Feature) -> Column {
         let ty = Type::of(&feature.ty).expect("the sizes of features are known");
         let counted = feature.ty.shape.is_counted();
-        let count_name = || Arc::from(count_names(&feature.name, 1).swap_remove(0));
+        let dims = feature.ty.shape.0.iter();
+        let counts = dims.filter(|dim| dim.count.is_some()).count();
+        let count_names = count_names(&feature.name, counts);
         Column {
             feature: feature.clone(),
             name: Arc::from(feature.name.as_str()),
-            count_name: counted.then(count_name),
+            count_names: count_names.into_iter().map(Arc::from).collect(),
             counted,
             defaults: defaults(feature, &ty),
             ty,
@@ -548,7 +648,7 @@ impl Column {
 
     /// The tensor, padded to its capacity, and its length along the first dimension. Fails where the feature is missing and has no
     /// default, or has another type or number of values than the schema.
-    fn read(&self, example: &Example) -> Result<(Tensor, usize), DataError> {
+    fn read(&self, example: &Example) -> Result<(Tensor, Vec<usize>), DataError> {
         let key = &self.feature.key;
         let mut values = match (self.kind(example), &self.defaults) {
             (Some(kind), _) if !(is_empty(kind) && self.defaults.is_some()) => self.values(kind)?,
@@ -585,12 +685,57 @@ impl Column {
                 .iter()
                 .product::<usize>()
                 .max(1);
-        let padding = match self.ty.dtype {
+        values.resize(capacity, self.padding());
+        Ok((tensor(&self.ty, values), vec![length]))
+    }
+
+    /// What fills up a list.
+    fn padding(&self) -> Value {
+        match self.ty.dtype {
             DType::String => Value::Bytes(Vec::new()),
             _ => Value::Int(0),
-        };
-        values.resize(capacity, padding);
-        Ok((tensor(&self.ty, values), length))
+        }
+    }
+
+    /// The values of all steps of a sequence, padded to its capacity; the number of steps, and that of the values of the longest one,
+    /// where they vary.
+    fn read_steps(&self, lists: &FeatureLists) -> Result<(Tensor, Vec<usize>), DataError> {
+        let (key, ty) = (&self.feature.key, &self.feature.ty);
+        let list = lists.feature_list.get(key);
+        let steps = list.map_or(&[][..], |list| &list.feature);
+        let capacity = self.ty.shape[0];
+        if steps.len() > capacity {
+            let message = format!(
+                "`{key}` has {} steps, and `{ty}` takes up to {capacity}",
+                steps.len()
+            );
+            return Err(DataError::new(message).at(self.feature.span));
+        }
+        let width: usize = self.ty.shape[1..].iter().product();
+        let varies = self.count_names.len() > 1;
+        let (mut all, mut longest) = (Vec::with_capacity(self.ty.elements()), 0);
+        for (i, step) in steps.iter().enumerate() {
+            let values = match &step.kind {
+                Some(kind) => self.values(kind)?,
+                None => Vec::new(),
+            };
+            let found = values.len();
+            if found > width || (found < width && !varies) {
+                let message = format!(
+                    "step {} of `{key}` has {found} values, and one of `{ty}` takes {}{width}",
+                    i + 1,
+                    if varies { "up to " } else { "" }
+                );
+                return Err(DataError::new(message).at(self.feature.span));
+            }
+            longest = longest.max(found);
+            for value in values {
+                all.push(bounded(&self.feature, value)?);
+            }
+            all.resize((i + 1) * width, self.padding());
+        }
+        all.resize(self.ty.elements(), self.padding());
+        Ok((tensor(&self.ty, all), vec![steps.len(), longest]))
     }
 
     /// The error for a feature that a record does not have.

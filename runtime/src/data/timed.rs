@@ -88,7 +88,9 @@ pub(super) fn source_name(source: &Source) -> String {
         | SourceKind::Text { .. }
         | SourceKind::Arrays { .. }
         | SourceKind::Files { .. }
-        | SourceKind::Memory { .. } => format!("source {}", source.word()),
+        | SourceKind::Memory { .. }
+        | SourceKind::Mix { .. }
+        | SourceKind::Zip { .. } => format!("source {}", source.word()),
     }
 }
 
@@ -102,7 +104,11 @@ pub(super) fn stage_name(stage: &StageKind) -> String {
         StageKind::Shuffle { .. } => "shuffle".to_owned(),
         StageKind::Epochs { .. } => "epochs".to_owned(),
         StageKind::Repeat => "repeat".to_owned(),
-        StageKind::Batch(_) => "batch".to_owned(),
+        StageKind::Batch(batch) => match batch.buckets {
+            Some(_) => "bucket_by_length".to_owned(),
+            None => "batch".to_owned(),
+        },
+        StageKind::Interleave { .. } => "interleave".to_owned(),
         StageKind::Take { .. } => "take".to_owned(),
         StageKind::Skip { .. } => "skip".to_owned(),
         StageKind::Window { .. } => "window".to_owned(),

@@ -4,9 +4,8 @@
 
 use crate::Error;
 use crate::data::block::{Block, MAX_BLOCK_ROWS, NamedColumn};
-use crate::data::origins::Origins;
 use crate::data::position::flag;
-use crate::data::rows::{self, Column};
+use crate::data::rows;
 use crate::data::{Position, Records, Stage};
 use std::collections::VecDeque;
 
@@ -89,7 +88,7 @@ impl Window {
             };
             self.marks.extend(mark);
             self.kept = Some(match self.kept.take() {
-                Some(kept) => join(kept, block),
+                Some(kept) => Block::concat(vec![kept, block]),
                 None => block,
             });
         }
@@ -110,21 +109,6 @@ impl Window {
         };
         self.marks.retain(|(start, _)| *start >= self.first);
     }
-}
-
-/// Two blocks of records as one.
-fn join(a: Block, b: Block) -> Block {
-    let rows = a.rows() + b.rows();
-    let column = |((name, a), (_, b)): (&NamedColumn, &NamedColumn)| {
-        let mut column = Column::like(a, rows);
-        column.extend(a, 0..a.shape()[0]);
-        column.extend(b, 0..b.shape()[0]);
-        (name.clone(), column.into_tensor())
-    };
-    let columns = a.columns().iter().zip(b.columns()).map(column).collect();
-    let mut origins: Origins = a.origins.clone();
-    origins.append(&b.origins);
-    Block::records(columns, origins)
 }
 
 impl Stage for Window {

@@ -30,6 +30,8 @@ pub(crate) struct EvalHook {
     feeds: Feeds,
     results: EvalResults,
     evaluated_step: Option<u64>,
+    /// How many records of its data were said to be left out.
+    reported_left_out: u64,
 }
 
 /// The latest results of an evaluation, for hooks that act on them. Clones share them.
@@ -80,6 +82,7 @@ impl EvalHook {
             feeds,
             results: EvalResults::default(),
             evaluated_step: None,
+            reported_left_out: 0,
         }
     }
 
@@ -137,6 +140,13 @@ impl EvalHook {
         }
         for new in session.specialised() {
             self.events.push(Event::Specialised(new));
+        }
+        if let Some(left_out) = self.data.left_out()
+            && left_out.records > self.reported_left_out
+        {
+            self.reported_left_out = left_out.records;
+            let message = format!("data set `{}`: {left_out}", self.data.name);
+            self.events.push(Event::Note(message));
         }
         if let Some((files, folder)) = &self.files {
             let scalars = self.metrics.iter().zip(&means);

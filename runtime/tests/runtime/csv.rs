@@ -357,8 +357,8 @@ fn static_errors_of_a_data_set_are_found_by_check() {
             "a csv file has no features of varying length, and `x` is `i64[<=3]`",
         ),
         (
-            "source csv(\"a.csv\"); feature x: i64; interleave (cycle: 2);",
-            "the stage `interleave` cannot be run yet",
+            "source csv(\"a.csv\"); feature x: i64; skip 1; interleave (cycle: 2);",
+            "`interleave` says how a source reads its files, so it comes before other stages",
         ),
         (
             "source csv(\"a.csv\"); feature s: string; filter s == 3;",

@@ -10,9 +10,11 @@ use std::time::Duration;
 use trainspec::env::ReadAt;
 use trainspec::internals::data::{Batch, DataContext, Input, Pipeline};
 use trainspec_compiler::typed::Spec;
+use trainspec_formats::records::Compression;
 
 use crate::positions::{Draws, pipeline, run};
 use crate::support::{MemoryEnv, context, eventually, numbers, spec, threads};
+use crate::tfrecord::{file, int64s};
 
 /// What happens to the reads of the data from some read on.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -197,6 +199,65 @@ fn every_stage_stands_every_fault() {
         let settings = format!("source csv(\"n.csv\"); feature x: i64; {stage} batch 4;");
         check(&env, &settings, "one_stage", &mut Draws::new(i as i64));
     }
+}
+
+#[test]
+fn every_source_of_several_files_or_data_sets_stands_every_fault() {
+    let record = |n: i64| {
+        let list: Vec<i64> = (0..n % 4).collect();
+        vec![("x", int64s(&[n])), ("list", int64s(&list))]
+    };
+    let records: Vec<_> = (0..30).map(record).collect();
+    let env = MemoryEnv::new(&[
+        ("n.csv", &numbers(30)),
+        ("m.csv", b"1\n2\nred\n3\nblue\n4\n5\n"),
+        ("r", &file(Compression::None, &records)),
+        ("g", &file(Compression::Gzip, &records)),
+    ]);
+    let parts = "} data a { source csv(\"n.csv\"); feature x: i64; shuffle (buffer: 5); }
+        data b { source csv(\"m.csv\", on_error: skip(max: 2)); feature x: i64; }
+        data c { source b; map y = 2 * x; drop x;";
+    for (i, settings) in [
+        "source csv(\"m.csv\", on_error: skip(max: 2)); feature x: i64; batch 2;".to_owned(),
+        "source csv([\"n.csv\", \"m.csv\", \"n.csv\"], on_error: skip(max: 2)); feature x: i64;
+            interleave (cycle: 2, block: 3); batch 4; repeat;"
+            .to_owned(),
+        "source tfrecord([\"r\", \"g\"]); feature x: i64; feature list: i64[<=3];
+            interleave (cycle: 2); bucket_by_length (list, boundaries: [1, 2], size: 3, remainder: keep); epochs 2;"
+            .to_owned(),
+        format!("source mix(a: 0.7, b: 0.3, seed: 1); epochs 2; batch 4; {parts}"),
+        format!("source zip(a, c); map z = x + y; epochs 3; batch 2; {parts}"),
+    ]
+    .iter()
+    .enumerate()
+    {
+        println!("seed {i}: {settings}");
+        check(&env, settings, "several", &mut Draws::new(i as i64));
+    }
+}
+
+#[test]
+fn a_thousand_inputs_of_several_files_start_and_stop() {
+    let env = MemoryEnv::new(&[("n.csv", &numbers(40)), ("m.csv", b"1\nred\n2\n3\n")]);
+    let text = "spec test; data cycles {
+            source mix(a: 3, b: 1); window (size: 2, shift: 1); shuffle (buffer: 9); repeat; batch 3;
+        }
+        data a { source csv([\"n.csv\", \"n.csv\"]); feature x: i64; interleave (cycle: 2); }
+        data b { source csv(\"m.csv\", on_error: skip(max: 1)); feature x: i64; repeat; take 30; }";
+    let spec = spec(text);
+    let cx = context(&env, &spec, 1);
+    for round in 0..1000_usize {
+        let pipeline = Pipeline::open(&cx, &spec.data[0]).unwrap();
+        let mut input = Input::new(pipeline).ahead();
+        for _ in 0..round % 5 {
+            input.next().unwrap().unwrap();
+        }
+        if round % 4 == 0 {
+            input.seek(&input.position().clone()).unwrap();
+            input.next().unwrap().unwrap();
+        }
+    }
+    eventually("no thread is left", || threads("data cycles") == 0);
 }
 
 #[test]

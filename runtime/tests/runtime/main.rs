@@ -2,6 +2,7 @@
 
 mod accumulate;
 mod arrays;
+mod buckets;
 mod csv;
 mod derived;
 mod faults;
@@ -10,6 +11,8 @@ mod hooks;
 mod image_files;
 mod input;
 mod input_faults;
+mod joined;
+mod left_out;
 mod macro_programs;
 mod macros;
 mod monitored;
@@ -27,6 +30,7 @@ mod registered_data;
 mod registry;
 mod resume;
 mod saver;
+mod sequence;
 mod session;
 mod session_creation;
 mod settings;

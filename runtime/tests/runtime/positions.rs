@@ -41,6 +41,8 @@ impl Draws {
 fn source(draws: &mut Draws) -> (MemoryEnv, String) {
     let (mut files, mut x) = (Vec::new(), 0);
     let (is_csv, header) = (draws.bool(), draws.bool());
+    // Each file has a line that is no record, and sometimes they are too many.
+    let (skips, max) = (draws.int(0, 4) == 0, draws.int(2, 5));
     for name in ["d/0", "d/1", "d/2"].iter().take(draws.int(1, 4) as usize) {
         let n = draws.of(&[0, 1, 2, 5, 12]);
         let records = x..x + n;
@@ -48,6 +50,9 @@ fn source(draws: &mut Draws) -> (MemoryEnv, String) {
         let bytes = if is_csv {
             let line_end = draws.of(&["\n", "\r\n", "\n\n", "\r"]);
             let mut lines: Vec<String> = records.map(|x| x.to_string()).collect();
+            if skips {
+                lines.insert(lines.len() / 2, "red".to_owned());
+            }
             if header {
                 lines.insert(0, "x".to_owned());
             }
@@ -62,11 +67,53 @@ fn source(draws: &mut Draws) -> (MemoryEnv, String) {
         files.push((*name, bytes));
     }
     let files: Vec<(&str, &[u8])> = files.iter().map(|(n, b)| (*n, &b[..])).collect();
-    let source = match is_csv {
-        true => format!("source csv(\"d/*\", header: {header}); feature x: i64;"),
-        false => "source tfrecord(\"d/*\"); feature x: i64; feature list: i64[<=3];".to_owned(),
+    let on_error = match skips {
+        true => format!(", on_error: skip(max: {max})"),
+        false => String::new(),
     };
+    let mut source = match is_csv {
+        true => format!("source csv(\"d/*\", header: {header}{on_error}); feature x: i64;"),
+        false => {
+            format!("source tfrecord(\"d/*\"{on_error}); feature x: i64; feature list: i64[<=3];")
+        }
+    };
+    if draws.int(0, 3) == 0 {
+        let (cycle, block) = (draws.int(1, 5), draws.int(1, 4));
+        source += &format!(" interleave (cycle: {cycle}, block: {block});");
+    }
     (MemoryEnv::new(&files), source)
+}
+
+/// The source of several data sets that read another source, and their declarations.
+fn joined(draws: &mut Draws, source: &str) -> (String, String) {
+    let stage = draws.of(&[
+        "",
+        "shuffle (buffer: 3, seed: 1);",
+        "take 9;",
+        "filter x % 3 != 1;",
+    ]);
+    let own = format!("}} data a {{ {source} {stage}");
+    let other = draws.of(&["", "skip 2;", "map x = x + 100;", "cache; epochs 2;"]);
+    match draws.bool() {
+        true => {
+            let until = draws.of(&["all", "first"]);
+            let weight = draws.int(1, 5);
+            (
+                format!("source mix(a: {weight}, b: 2, seed: 3, until: {until});"),
+                format!("{own} }} data b {{ {source} {other}"),
+            )
+        }
+        false => {
+            let rest = match source.contains("list") {
+                true => "drop list; map y = 2 * x; drop x;",
+                false => "map y = 2 * x; drop x;",
+            };
+            (
+                "source zip(a, b);".to_owned(),
+                format!("{own} }} data b {{ {source} {other} {rest}"),
+            )
+        }
+    }
 }
 
 /// One random stage; without `records` it works on batches.
@@ -104,15 +151,24 @@ fn stage(draws: &mut Draws, records: bool) -> String {
 /// A random pipeline that the checker accepts.
 pub(crate) fn pipeline(draws: &mut Draws) -> (MemoryEnv, String) {
     let (env, source) = source(draws);
+    let (head, tail) = match draws.int(0, 4) == 0 {
+        true => joined(draws, &source),
+        false => (source, String::new()),
+    };
     loop {
-        let mut settings = source.clone();
+        let mut settings = head.clone();
         let mut endless = false;
         let batch_at = draws.int(0, 6);
         for i in 0..draws.int(0, 6) {
             if i == batch_at {
                 let remainder = draws.of(&["keep", "drop", "keep", "drop", "error"]);
                 let size = draws.int(1, 6);
-                settings += &format!(" batch (size: {size}, remainder: {remainder}, pad: true);");
+                settings += &match head.contains("list") && draws.bool() {
+                    true => format!(
+                        " bucket_by_length (list, boundaries: [1, 3], size: {size}, remainder: {remainder});"
+                    ),
+                    false => format!(" batch (size: {size}, remainder: {remainder}, pad: true);"),
+                };
             }
             let stage = stage(draws, i < batch_at);
             // A filter that keeps nothing would look for the next record forever.
@@ -121,6 +177,7 @@ pub(crate) fn pipeline(draws: &mut Draws) -> (MemoryEnv, String) {
                 settings += &format!(" {stage}");
             }
         }
+        settings += &tail;
         if check_errors(&format!("spec test; data d {{ {settings} }}")).is_empty() {
             return (env, settings);
         }
@@ -145,7 +202,7 @@ pub(crate) fn run(input: &mut Input, limit: usize) -> (Vec<Batch>, Option<String
 }
 
 /// Checks that a pipeline which is interrupted after any batch goes on as one which is not.
-fn check(env: &MemoryEnv, settings: &str, limit: usize) {
+pub(crate) fn check(env: &MemoryEnv, settings: &str, limit: usize) {
     let spec = spec(&format!("spec test; data d {{ {settings} }}"));
     let cx = context(env, &spec, 5);
     let open = || Pipeline::open(&cx, &spec.data[0]).unwrap_or_else(|e| panic!("{settings}: {e}"));

@@ -221,3 +221,59 @@ fn outputs_are_chosen_by_name() {
     assert!(fails("gues").contains("the model has no output `gues`"));
     assert!(fails("mean_guess").contains("which has no row for each record"));
 }
+
+#[test]
+fn a_data_set_that_joins_others_reads_records_as_its_parts_do() {
+    let folder = RunDir::new();
+    let path = file(&folder, "new.csv", "x\n1\n2\n3\n");
+    let parts = "data a { source csv(\"a.csv\", header: true); feature x: f32; feature y: f32; map x = 2.0 * x; }
+        data b { source a; }
+        data only_x { source csv(\"a.csv\", header: true); feature x: f32; }
+        data only_y { source csv(\"b.csv\", header: true); feature y: f32; }";
+    for (source, expected) in [
+        ("mix(a, b, seed: 1)", [6.0, 12.0, 18.0]),
+        ("zip(only_x, only_y)", [3.0, 6.0, 9.0]),
+    ] {
+        let text = tripled("batch", "");
+        let (head, rest) = text.split_once("data d").unwrap();
+        let (_, rest) = rest.split_once('}').unwrap();
+        let text = format!("{head} {parts} data d {{ source {source}; batch 2; }} {rest}");
+        let (all, rows) = predicted(&folder, &text, |_| {}, &path).unwrap();
+        assert_eq!((all, rows), (expected.to_vec(), vec![2, 1]), "{source}");
+    }
+}
+
+#[test]
+fn sequences_are_predicted_in_the_order_of_their_records() {
+    let folder = RunDir::new();
+    let text = "spec sequences;
+        data d {
+            source tfrecord(\"none\"); feature x: f32; sequence tags: f32[<=4, <=3];
+            bucket_by_length (tags, boundaries: [2], size: 2);
+        }
+        model (x: f32[batch], tags: f32[batch, <=4, <=3]) {
+            param a: f32 = constant(3.0);
+            output guess = a * x + sum(sum(tags, axis: 2), axis: 1);
+            loss mean(square(a * x));
+        }
+        train { data d; optimizer gradient_descent(0.1); steps 1; }";
+    let lists: [(f32, &[&[f32]]); 3] = [
+        (1.0, &[&[1.0, 2.0], &[], &[5.0]]),
+        (2.0, &[&[9.0]]),
+        (3.0, &[]),
+    ];
+    let mut writer = RecordWriter::new(Vec::new(), &Default::default());
+    let mut lines = String::new();
+    for (x, tags) in lists {
+        let steps: Vec<examples::Feature> = tags.iter().map(|step| step.to_vec().into()).collect();
+        let message = examples::sequence_example([("x", x.into())], [("tags", steps)]);
+        writer.write(&examples::encode_sequence(&message)).unwrap();
+        lines += &format!("{{\"x\": {x}, \"tags\": {tags:?}}}\n");
+    }
+    let records = file(&folder, "new.tfrecord", writer.finish().unwrap());
+    let lines = file(&folder, "new.jsonl", lines);
+    for path in [records, lines] {
+        let (all, _) = predicted(&folder, text, |_| {}, &path).unwrap();
+        assert_eq!(all, [11.0, 15.0, 9.0], "{}", path.display());
+    }
+}

@@ -27,6 +27,8 @@ impl Folder {
         fs::create_dir_all(&folder).unwrap();
         let rows = (0..23).map(|i| format!("{},{}\n", f64::from(i) / 7.0, i % 5));
         fs::write(folder.join("points.csv"), rows.collect::<String>()).unwrap();
+        let more = "0.5,1\nred,2\n1.5,3\n2.5\n3.5,0\n";
+        fs::write(folder.join("more.csv"), more).unwrap();
         Folder(folder)
     }
 
@@ -60,19 +62,22 @@ pub(crate) fn training_with(
     arguments: &str,
     items: &str,
 ) -> Arc<Spec> {
+    let data = "source csv(\"points.csv\"); feature x: f32; feature y: f32; filter y < 4.0;
+        map x = x + 0.1 * random_normal([]); shuffle (buffer: 7, seed: 3); repeat; batch 2;";
+    training_on(data, steps, learning_rate, arguments, items)
+}
+
+fn training_on(
+    data: &str,
+    steps: u64,
+    learning_rate: f64,
+    arguments: &str,
+    items: &str,
+) -> Arc<Spec> {
     spec(&format!(
         r#"
         spec resumed;
-        data points {{
-            source  csv("points.csv");
-            feature x: f32;
-            feature y: f32;
-            filter  y < 4.0;
-            map     x = x + 0.1 * random_normal([]);
-            shuffle (buffer: 7, seed: 3);
-            repeat;
-            batch   2;
-        }}
+        data points {{ {data} }}
         model (x: f32[batch], y: f32[batch]) {{
             let h = expand_dims(x, axis: 1) |> dense(4) |> tanh |> dropout(0.25);
             let guess = dense(h, 1)[_, 0];
@@ -174,14 +179,31 @@ fn a_finished_run_says_so_and_changes_nothing() {
     assert!(!events.iter().any(|e| matches!(e, Event::Saved { .. })));
 }
 
+/// Everything that an input can do: files in turn and lines that are left out, both kinds of shuffles, a mixture, a filter, random maps,
+/// windows and batches that are prepared ahead.
+fn everything(steps: u64) -> Arc<Spec> {
+    let data =
+        "source mix(a: 2, b: 1, seed: 1); filter y < 4.0; map x = x + 0.1 * random_normal([]);
+        window (size: 2, shift: 1); map x = x[0] + 0.1 * x[1]; map y = y[1];
+        shuffle (buffer: 7, seed: 3); repeat; batch 2; prefetch 3;";
+    let items = "data a {
+            source csv([\"points.csv\", \"more.csv\"], on_error: skip(max: 2)); feature x: f32; feature y: f32;
+            interleave (cycle: 2, block: 3); map x = x + 0.1 * random_normal([]);
+        }
+        data b { source csv(\"points.csv\"); feature x: f32; feature y: f32; cache; shuffle; take 9; }";
+    training_on(data, steps, 0.05, "keep: 2", items)
+}
+
 /// Which trainings are interrupted at every operation.
 const PLAIN: &str = "";
+const EVERYTHING: &str = "everything";
 const BEST: &str = "best: loss";
 const BEST_SAFETENSORS: &str = "best: loss, format: safetensors";
 
 fn variant(steps: u64, arguments: &str) -> Arc<Spec> {
     match arguments {
         PLAIN => training(steps, 0.05),
+        EVERYTHING => everything(steps),
         arguments => evaluated(steps, arguments),
     }
 }
@@ -209,16 +231,32 @@ fn uninterrupted_outcome(arguments: &str) -> Outcome {
 }
 
 #[test]
+fn an_input_that_does_everything_resumes_to_the_same_bits_after_any_step() {
+    let straight = uninterrupted_outcome(EVERYTHING);
+    for step in 1..13 {
+        let folder = Folder::new(&format!("everything-{step}"));
+        let one = Options {
+            engine: Engine::compiled(1 + step as usize % 2),
+            ..options(&folder)
+        };
+        run(&everything(step), &one);
+        let (state, events) = run(&everything(13), &options(&folder));
+        assert_eq!(resumed_at(&events), Some(step), "{events:?}");
+        assert_eq!(outcome(&state, &folder), straight, "step {step}");
+    }
+}
+
+#[test]
 fn every_failing_operation_leaves_a_run_that_resumes_to_the_same_bits() {
-    fails_at_every_operation(PLAIN);
+    fails_at_every_operation(PLAIN, 1);
 }
 
 #[test]
 fn every_failing_operation_leaves_the_same_best_checkpoint() {
-    fails_at_every_operation(BEST);
+    fails_at_every_operation(BEST, 1);
 }
 
-fn fails_at_every_operation(arguments: &str) {
+fn fails_at_every_operation(arguments: &str, nth: usize) {
     let straight = uninterrupted_outcome(arguments);
     let effects = [
         Effect::Fail(std::io::ErrorKind::StorageFull),
@@ -226,7 +264,7 @@ fn fails_at_every_operation(arguments: &str) {
     ];
     let mut failures = 0;
     for effect in effects {
-        for n in 1.. {
+        for n in (1..).step_by(nth) {
             let folder = Folder::new(&format!("fail-{n}-{}", arguments.len()));
             let faulty = Arc::new(FaultyStorage::new(storage::local()));
             faulty.inject(Fault::at(n, effect).sticky());
@@ -293,17 +331,22 @@ fn killed_at(n: u64, arguments: &str, folder: &Folder) -> bool {
 
 #[test]
 fn a_process_killed_at_every_operation_resumes_to_the_same_bits() {
-    is_killed_at_every_operation(PLAIN);
+    is_killed_at_every_operation(PLAIN, 1);
 }
 
 #[test]
 fn a_process_killed_at_every_operation_keeps_the_same_best_safetensors() {
-    is_killed_at_every_operation(BEST_SAFETENSORS);
+    is_killed_at_every_operation(BEST_SAFETENSORS, 1);
 }
 
-fn is_killed_at_every_operation(arguments: &str) {
+#[test]
+fn a_process_with_an_input_that_does_everything_is_killed_and_resumes_to_the_same_bits() {
+    is_killed_at_every_operation(EVERYTHING, 5);
+}
+
+fn is_killed_at_every_operation(arguments: &str, nth: usize) {
     let straight = uninterrupted_outcome(arguments);
-    for n in 1.. {
+    for n in (1..).step_by(nth) {
         let folder = Folder::new(&format!("kill-{n}-{}", arguments.len()));
         if !killed_at(n, arguments, &folder) {
             assert!(n > 20, "a run has more than {n} operations");

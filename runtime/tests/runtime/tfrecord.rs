@@ -14,14 +14,14 @@ pub(crate) fn int64s(value: &[i64]) -> Feature {
     }
 }
 
-fn floats(value: &[f32]) -> Feature {
+pub(crate) fn floats(value: &[f32]) -> Feature {
     let value = value.to_vec();
     Feature {
         kind: Some(Kind::FloatList(FloatList { value })),
     }
 }
 
-fn strings(value: &[&[u8]]) -> Feature {
+pub(crate) fn strings(value: &[&[u8]]) -> Feature {
     let value = value.iter().map(|b| b.to_vec()).collect();
     Feature {
         kind: Some(Kind::BytesList(BytesList { value })),

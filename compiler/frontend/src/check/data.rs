@@ -7,6 +7,7 @@ use trainspec_ir::{Size, Span, TensorType};
 use crate::ast::{self, Name, SettingValue};
 use crate::check::Checker;
 use crate::check::columns::Origins;
+use crate::check::joined::joined_of;
 use crate::check::scope::{Frame, FrameKind};
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::typed::{self, DataSet, Feature, Source, Stage, StageKind, column_ops};
@@ -68,7 +69,7 @@ impl Checker<'_> {
         let elements = train.elements.into_iter();
         Some(DataSet {
             name: name.text,
-            source: train.source?,
+            source: train.source?.with_evaluation(eval.source?),
             features: train.features,
             stages: train.stages,
             eval_stages: eval.stages,
@@ -156,6 +157,10 @@ impl Checker<'_> {
                             .help("move it before all others: stages apply in the order written"),
                         );
                     }
+                    if let Some(joined) = joined_of(setting) {
+                        pipeline = self.join(&joined, chain)?;
+                        continue;
+                    }
                     if let Some(base) = self.base_of(setting) {
                         // What is wrong with the other data set is reported there.
                         pipeline = self.derive(&base, chain)?;
@@ -165,7 +170,7 @@ impl Checker<'_> {
                     let is_indexed = pipeline.source.as_ref().is_none_or(Source::is_indexed);
                     pipeline.unindexed = (!is_indexed).then_some(setting.word.span);
                 }
-                "feature" => self.feature(setting, &mut pipeline),
+                "feature" | "sequence" => self.feature(setting, &mut pipeline),
                 "map" => self.map(setting, &mut pipeline),
                 "filter" => self.filter(setting, &mut pipeline),
                 "drop" => self.drop_feature(setting, &mut pipeline),

@@ -72,7 +72,7 @@ impl Checker<'_> {
     }
 
     /// Reports data sets that take their records from one another, once.
-    fn reject_circle(&mut self, members: &[Name], span: Span) {
+    pub(super) fn reject_circle(&mut self, members: &[Name], span: Span) {
         let is_known = members
             .iter()
             .any(|name| !self.circular_data.insert(name.text.clone()));

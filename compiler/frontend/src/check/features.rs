@@ -5,27 +5,31 @@ use trainspec_ir::{DType, Span, TensorType};
 use crate::ast::{self, SettingValue};
 use crate::check::Checker;
 use crate::check::data::Pipeline;
-use crate::check::source_features::unreadable;
+use crate::check::source_features::{no_sequence, unreadable};
 use crate::check::types::Bounds;
 use crate::check::value::Value;
 use crate::diag::{Code, Diagnostic};
 use crate::typed::{Feature, FeatureDefault};
 
 impl Checker<'_> {
-    /// `feature NAME: TYPE as "key" in LOW..HIGH = default`
+    /// `feature NAME: TYPE as "key" in LOW..HIGH = default`, `sequence NAME: TYPE as "key" in LOW..HIGH`
     pub(super) fn feature(&mut self, setting: &ast::Setting, pipeline: &mut Pipeline) {
         let SettingValue::Declaration(declaration) = &setting.value else {
             self.report(
                 Diagnostic::new(
                     Code::Syntax,
                     setting.span,
-                    "a feature needs a name and a type",
+                    format!("a {} needs a name and a type", setting.word.text),
                 )
-                .help("write `feature image: u8[64];`"),
+                .help(match setting.word.text.as_str() {
+                    "sequence" => "write `sequence words: i64[<=50];`",
+                    _ => "write `feature image: u8[64];`",
+                }),
             );
             return;
         };
         let name = &declaration.name;
+        let is_sequence = setting.word.text == "sequence";
         if let Some(base) = &pipeline.base {
             let message = format!("the features of this data set are those of `{}`", base.text);
             let error = Diagnostic::new(Code::StageOrder, setting.word.span, message)
@@ -65,7 +69,12 @@ impl Checker<'_> {
             pipeline.broken.push(name.clone());
             return;
         };
-        if let Some(error) = unreadable(pipeline.source.as_ref(), &name.text, &ty) {
+        let source = pipeline.source.as_ref();
+        let error = match is_sequence {
+            true => no_sequence(source, &name.text, &ty),
+            false => unreadable(source, &name.text, &ty),
+        };
+        if let Some(error) = error {
             self.report(Diagnostic::new(
                 Code::TypeMismatch,
                 declaration.ty.span,
@@ -96,6 +105,7 @@ impl Checker<'_> {
             ty,
             bounds,
             default,
+            is_sequence,
             span: name.span,
         };
         if let Some(source) = &pipeline.source {

@@ -10,6 +10,7 @@
 
 mod averages;
 mod bound;
+mod buckets;
 mod builtins;
 mod call;
 mod checkpoint;
@@ -29,6 +30,7 @@ mod groups;
 mod hooks;
 mod index;
 mod items;
+mod joined;
 mod known;
 mod library;
 mod mention;

@@ -151,6 +151,7 @@ impl Checker<'_> {
             ty: declared,
             bounds: values,
             default: None,
+            is_sequence: false,
             span: param.name.span,
         })
     }

@@ -4,7 +4,7 @@ use trainspec_ir::Span;
 
 use crate::ast::{self, Argument, Clause, Expr, ExprKind, PostfixKind, SettingValue, Unit};
 use crate::builtins::SettingKind::*;
-use crate::builtins::{SettingKind, SettingParam, SettingSignature, Support, find, words};
+use crate::builtins::{SettingKind, SettingParam, SettingSignature, find, words};
 use crate::check::bound::{ArgumentValue, Bound, BoundArgument};
 use crate::check::fold;
 use crate::check::glob::{self, BadGlob};
@@ -191,10 +191,6 @@ impl Checker<'_> {
                 }
                 None => {}
             }
-        }
-        if fine && signature.support == Support::Refused {
-            self.report(cannot_run_yet(signature, at));
-            fine = false;
         }
         fine.then_some(Bound {
             signature,
@@ -402,7 +398,7 @@ impl Checker<'_> {
         interval
     }
 
-    fn known_number(&mut self, value: &Value, span: Span, what: &str) -> Option<Known> {
+    pub(super) fn known_number(&mut self, value: &Value, span: Span, what: &str) -> Option<Known> {
         let known = match value {
             Value::Int(n) => n.value().map(Known::Int),
             other => fold::number(other).map(Known::Float),
@@ -553,18 +549,7 @@ impl Checker<'_> {
 type Strings = Vec<(String, Span)>;
 
 /// A compile-time number.
-enum Known {
+pub(super) enum Known {
     Int(i64),
     Float(f64),
-}
-
-/// The error for what the language has and the runtime does not implement yet.
-fn cannot_run_yet(signature: &SettingSignature, at: Span) -> Diagnostic {
-    let word = signature.word;
-    let message = match signature.section {
-        "source" => format!("`{word}` sources cannot be read yet"),
-        "data" => format!("the stage `{word}` cannot be run yet"),
-        _ => format!("`{word}` cannot be run yet"),
-    };
-    Diagnostic::new(Code::UnknownSetting, at, message)
 }

@@ -10,6 +10,29 @@ use crate::typed::{ArrayFiles, Feature, Source, SourceKind, TextUnit};
 /// What is known of a file that is a record.
 const FILE_KEYS: [&str; 4] = ["image", "bytes", "path", "folder"];
 
+/// Why a source has no list of a value for each step, `sequence NAME: TYPE`.
+pub(super) fn no_sequence(source: Option<&Source>, name: &str, ty: &TensorType) -> Option<String> {
+    let SourceKind::TfRecord { .. } = &source?.kind else {
+        return Some(format!(
+            "`{}` has no sequences: only the SequenceExamples of TFRecord files have",
+            source?.word()
+        ));
+    };
+    let dims = ty.shape.0.iter().enumerate();
+    let counted: Vec<usize> = dims
+        .filter_map(|(i, dim)| dim.count.as_ref().map(|_| i))
+        .collect();
+    match (counted.as_slice(), ty.rank()) {
+        ([0], _) | ([0, 1], 2) => None,
+        ([0, ..], _) => Some(format!(
+            "a step has values of one shape, or any number of them in a row (`[<=50, <=8]`), and `{name}` is `{ty}`"
+        )),
+        _ => Some(format!(
+            "a sequence has a varying number of steps, its first dimension (`[<=50]`), and `{name}` is `{ty}`"
+        )),
+    }
+}
+
 /// Why a source has no feature of such a type.
 pub(super) fn unreadable(source: Option<&Source>, name: &str, ty: &TensorType) -> Option<String> {
     let dims = ty.shape.0.iter().enumerate();
@@ -30,6 +53,7 @@ pub(super) fn unreadable(source: Option<&Source>, name: &str, ty: &TensorType) -
             })
         }
         (_, []) | (SourceKind::TfRecord { .. }, [0]) => None,
+        (SourceKind::Mix { .. } | SourceKind::Zip { .. }, _) => None,
         (SourceKind::TfRecord { .. }, _) => Some(format!(
             "an Example has lists of one varying length, the first, and `{name}` is `{ty}`"
         )),
@@ -200,7 +224,10 @@ impl Checker<'_> {
         if features.is_empty()
             && !matches!(
                 source.kind,
-                SourceKind::TfRecord { .. } | SourceKind::Csv { .. }
+                SourceKind::TfRecord { .. }
+                    | SourceKind::Csv { .. }
+                    | SourceKind::Mix { .. }
+                    | SourceKind::Zip { .. }
             )
         {
             let help = match source.kind {

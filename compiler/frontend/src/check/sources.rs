@@ -131,6 +131,11 @@ impl Checker<'_> {
         let mut source = Source { span: at, ..source };
         let word = source.word();
         match &mut source.kind {
+            SourceKind::Mix { .. } | SourceKind::Zip { .. } => {
+                let message = "the other data set takes its records from several, so there are no other files to read";
+                self.report(Diagnostic::new(Code::UnknownArgument, at, message));
+                return None;
+            }
             SourceKind::Memory { name: _ } | SourceKind::Registered(_) => {
                 let message =
                     "a source of the Rust program reads no files, so there are no others to read";

@@ -5,15 +5,19 @@ use trainspec_ir::{DType, Dim, Shape, Size, Span, TensorType};
 use crate::ast::{self, Expr, ExprKind, Name, Pattern, SettingValue};
 use crate::check::Checker;
 use crate::check::bound::Bound;
+use crate::check::buckets::counted_features;
 use crate::check::columns::Lifting;
 use crate::check::data::Pipeline;
 use crate::check::scope::Target;
 use crate::check::value::{Tensor, Value};
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::typed::{
-    Batch, ColumnOp, ColumnOpKind, ColumnOperand, Const, CountedFeature, Holdout, Input, NodeKind,
-    Part, Program, Remainder, Split, Stage, StageKind,
+    Batch, ColumnOp, ColumnOpKind, ColumnOperand, Const, Holdout, Input, NodeKind, Padding, Part,
+    Program, Remainder, Split, Stage, StageKind,
 };
+
+/// The most files that are open in turn.
+const MAX_CYCLE: u64 = 256;
 
 impl Checker<'_> {
     /// Evaluates an expression over the features, for a feature or a `filter`. The operations on columns in it become stages before its
@@ -339,7 +343,7 @@ impl Checker<'_> {
         }
         let span = setting.word.span;
         let Some(bound) = self.setting("data", setting) else {
-            if setting.word.text == "batch" {
+            if matches!(setting.word.text.as_str(), "batch" | "bucket_by_length") {
                 let size = Dim::exact(Size::named("batch"));
                 self.add_batch(pipeline, span, size, false);
             }
@@ -373,7 +377,19 @@ impl Checker<'_> {
                 Some(window) => window,
                 None => return,
             },
+            "batch" | "bucket_by_length" if pipeline.batched.is_some() => {
+                self.reject_batches(bound.signature.word, span, pipeline);
+                return;
+            }
             "batch" => StageKind::Batch(self.batch(&bound, pipeline)),
+            "bucket_by_length" => match self.bucket_by_length(&bound, pipeline) {
+                Some(batch) => StageKind::Batch(batch),
+                None => return,
+            },
+            "interleave" => match self.interleave(&bound, pipeline) {
+                Some(interleave) => interleave,
+                None => return,
+            },
             "take" => {
                 pipeline.endless = None;
                 StageKind::Take { count: count() }
@@ -403,9 +419,67 @@ impl Checker<'_> {
                 Some(shard) => shard,
                 None => return,
             },
-            other => unreachable!("the stage `{other}` is refused, or converted here"),
+            other => unreachable!("the stage `{other}` is converted here"),
         };
         pipeline.stages.push(Stage { kind, span });
+    }
+
+    /// Rejects batches of batches. One word that is there twice is reported for all settings alike.
+    fn reject_batches(&mut self, word: &str, span: Span, pipeline: &Pipeline) {
+        let has_buckets = |stage: &Stage| match &stage.kind {
+            StageKind::Batch(batch) => Some(batch.buckets.is_some()),
+            _ => None,
+        };
+        let first = pipeline.stages.iter().find_map(has_buckets);
+        if first == Some(word == "bucket_by_length") {
+            return;
+        }
+        let mut error = Diagnostic::new(
+            Code::StageOrder,
+            span,
+            "records are joined into batches once",
+        );
+        if let Some(batched) = pipeline.batched {
+            error = error.note_at(batched, "batches begin here");
+        }
+        self.report(error.help("remove one of them"));
+    }
+
+    fn interleave(&mut self, bound: &Bound, pipeline: &mut Pipeline) -> Option<StageKind> {
+        let span = bound.span;
+        if let Some(first) = pipeline.stages.first() {
+            let message =
+                "`interleave` says how a source reads its files, so it comes before other stages";
+            self.report(
+                Diagnostic::new(Code::StageOrder, span, message)
+                    .note_at(first.span, "this is the first stage")
+                    .help("put it after the features"),
+            );
+            return None;
+        }
+        let source = pipeline.source.as_ref()?;
+        if !source.is_interleaved() {
+            let message = format!("`{}` reads no files in turn", source.word());
+            self.report(
+                Diagnostic::new(Code::StageOrder, span, message)
+                    .note_at(source.span, "this is the source")
+                    .help(
+                        "`tfrecord`, `csv` and `text` do; other records are shuffled: `shuffle;`",
+                    ),
+            );
+            return None;
+        }
+        let cycle: u64 = bound.require("cycle");
+        if cycle > MAX_CYCLE {
+            let message =
+                format!("at most {MAX_CYCLE} files are read in turn, and this is {cycle}");
+            let error = Diagnostic::new(Code::BadValue, bound.span_of("cycle"), message);
+            self.report(error);
+            return None;
+        }
+        pipeline.unindexed.get_or_insert(span);
+        let block = bound.get("block").unwrap_or(1);
+        Some(StageKind::Interleave { cycle, block })
     }
 
     /// Rejects a stage that must not come after one that repeats records.
@@ -474,28 +548,27 @@ impl Checker<'_> {
             ("keep", Remainder::Keep),
             ("error", Remainder::Error),
         ];
-        let counted = |(name, (ty, _)): (&String, &(TensorType, Span))| {
-            let dims = ty.shape.0.iter().enumerate();
-            let axes: Vec<usize> = dims
-                .filter_map(|(i, d)| d.count.as_ref().map(|_| i))
-                .collect();
-            (!axes.is_empty()).then(|| CountedFeature {
-                name: name.clone(),
-                axes,
-            })
-        };
         let size: i64 = bound.require("size");
         let batch = Batch {
             size: bound.require("size"),
             remainder: bound.keyword("remainder", &remainders),
-            pad: bound.get("pad").unwrap_or(false),
-            counted: pipeline.elements.iter().filter_map(counted).collect(),
+            padding: match bound.get("pad") {
+                Some(true) => Padding::Capacity,
+                Some(false) | None => Padding::None,
+            },
+            counted: counted_features(pipeline),
+            buckets: None,
         };
         let dim = match batch.remainder {
             Some(Remainder::Keep) => Size::named("batch"),
             Some(Remainder::Drop | Remainder::Error) | None => Size::fixed(size),
         };
-        self.add_batch(pipeline, bound.span, Dim::exact(dim), batch.pad);
+        self.add_batch(
+            pipeline,
+            bound.span,
+            Dim::exact(dim),
+            batch.padding == Padding::Capacity,
+        );
         batch
     }
 
@@ -577,7 +650,7 @@ impl Checker<'_> {
         })
     }
 
-    fn add_batch(&mut self, pipeline: &mut Pipeline, span: Span, dim: Dim, pad: bool) {
+    pub(super) fn add_batch(&mut self, pipeline: &mut Pipeline, span: Span, dim: Dim, pad: bool) {
         pipeline.batched.get_or_insert(span);
         pipeline.unindexed.get_or_insert(span);
         for (ty, element_span) in pipeline.elements.values_mut() {

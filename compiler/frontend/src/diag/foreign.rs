@@ -251,6 +251,13 @@ pub(crate) fn setting(section: &str, word: &str) -> Option<&'static str> {
         ("train", "batch" | "batch_size" | "shuffle" | "prefetch" | "repeat") => {
             "the data set says it: `data NAME { ... batch 32; }`"
         }
+        ("data", "sample_from_datasets" | "choose_from_datasets") => {
+            "the source says it: `source mix(english: 0.7, german: 0.3);`"
+        }
+        ("data", "bucket_by_sequence_length") => {
+            "write `bucket_by_length (words, boundaries: [10, 20], size: 32);`"
+        }
+        ("data", "padded_batch") => "write `batch (size: 32, pad: true);`",
         ("train", "loss" | "metric" | "metrics") => {
             "the model says it: `loss value;`, `metric name = value;`"
         }

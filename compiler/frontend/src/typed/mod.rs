@@ -272,6 +272,8 @@ pub struct Feature {
     pub bounds: Option<(i64, i64)>,
     /// The default for a record that lacks it.
     pub default: Option<FeatureDefault>,
+    /// Whether it is a feature list of a SequenceExample, with a value for each step; all others are of its context, or of an Example.
+    pub is_sequence: bool,
     /// The span of its declaration.
     pub span: Span,
 }
@@ -334,9 +336,10 @@ impl DataSet {
 
     /// Whether it has no last record: nothing bounds it after a `repeat`.
     pub fn is_endless(&self) -> bool {
+        let source = self.source.is_endless();
         self.stages
             .iter()
-            .fold(false, |endless, stage| match stage.kind {
+            .fold(source, |endless, stage| match stage.kind {
                 StageKind::Repeat => true,
                 StageKind::Take { .. } => false,
                 StageKind::Map { .. }
@@ -351,6 +354,7 @@ impl DataSet {
                 | StageKind::Split(_)
                 | StageKind::Cache
                 | StageKind::Prefetch { .. }
+                | StageKind::Interleave { .. }
                 | StageKind::Shard { .. } => endless,
             })
     }
@@ -393,6 +397,13 @@ pub enum StageKind {
         program: Program,
         /// Its value.
         value: ValueId,
+    },
+    /// Reads the files of the source in turn; no stage is before it.
+    Interleave {
+        /// The most files that are open at a time, at least 1.
+        cycle: u64,
+        /// The records that are read of one file before the next, at least 1.
+        block: u64,
     },
     /// Removes a feature.
     Drop {

@@ -72,8 +72,16 @@ fn write_spec(out: &mut String, spec: &Spec) -> fmt::Result {
 fn write_data(out: &mut String, data: &DataSet) -> fmt::Result {
     writeln!(out, "\ndata {} {{", data.name)?;
     writeln!(out, "  source {}", data.source)?;
+    for part in data.source.parts() {
+        let mut text = String::new();
+        write_data(&mut text, part)?;
+        for line in text.lines().skip(1) {
+            writeln!(out, "    {line}")?;
+        }
+    }
     for f in &data.features {
-        writeln!(out, "  feature {}", FeatureText(f))?;
+        let word = if f.is_sequence { "sequence" } else { "feature" };
+        writeln!(out, "  {word} {}", FeatureText(f))?;
     }
     let (mut stages, mut evaluation) = (String::new(), String::new());
     write_stages(&mut stages, 2, &data.stages)?;

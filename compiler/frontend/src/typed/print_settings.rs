@@ -74,6 +74,17 @@ impl Display for Source {
             }
             SourceKind::Memory { name } => arguments.push(("name", Some(quote(name)))),
             SourceKind::Registered(registered) => return write!(f, "{registered}"),
+            // The parts themselves are printed after it.
+            SourceKind::Mix { parts, seed, until } => {
+                let weights = parts.iter();
+                arguments.extend(weights.map(|p| (p.data.name.as_str(), shown(p.weight))));
+                arguments.push(("seed", seed.and_then(shown)));
+                arguments.push(("until", shown(until.word())));
+            }
+            SourceKind::Zip { parts } => {
+                let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
+                return write!(f, "zip ({})", names.join(", "));
+            }
         }
         let skip = self.max_skipped.map(|max| format!("skip(max: {max})"));
         arguments.push(("on_error", skip));
@@ -126,10 +137,24 @@ pub(super) fn write_plain_stage(f: &mut Formatter<'_>, stage: &StageKind) -> fmt
                 Some(Remainder::Keep) => "keep",
                 Some(Remainder::Error) => "error",
             };
+            if let Some(buckets) = &batch.buckets {
+                let pad = match buckets.pads_to_boundary {
+                    true => "boundary",
+                    false => "longest",
+                };
+                let arguments = [
+                    ("feature", shown(&buckets.feature)),
+                    ("boundaries", list(&buckets.boundaries)),
+                    ("size", list(&buckets.sizes)),
+                    ("pad", shown(pad)),
+                    ("remainder", shown(remainder)),
+                ];
+                return write_setting(f, "bucket_by_length", &arguments);
+            }
             let arguments = [
                 ("size", shown(batch.size)),
                 ("remainder", shown(remainder)),
-                ("pad", shown(batch.pad)),
+                ("pad", shown(batch.padding == Padding::Capacity)),
             ];
             write_setting(f, "batch", &arguments)
         }
@@ -151,6 +176,10 @@ pub(super) fn write_plain_stage(f: &mut Formatter<'_>, stage: &StageKind) -> fmt
                 ("by", split.by.as_ref().and_then(shown)),
             ];
             write_setting(f, "split", &arguments)
+        }
+        StageKind::Interleave { cycle, block } => {
+            let arguments = [("cycle", shown(cycle)), ("block", shown(block))];
+            write_setting(f, "interleave", &arguments)
         }
         StageKind::Window { size, shift } => {
             let arguments = [("size", shown(size)), ("shift", shown(shift))];

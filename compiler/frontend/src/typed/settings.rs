@@ -65,10 +65,36 @@ pub struct Batch {
     pub size: u64,
     /// The policy for a last batch that is not full; `None` where none is written: a training drops it, an evaluation keeps it.
     pub remainder: Option<Remainder>,
-    /// Whether features of varying length are padded to their capacity.
-    pub pad: bool,
+    /// What features of varying length are padded to.
+    pub padding: Padding,
     /// The features that have run-time counts.
     pub counted: Vec<CountedFeature>,
+    /// `bucket_by_length`: records of similar length make a batch; without it those that follow one another do.
+    pub buckets: Option<Buckets>,
+}
+
+/// What features of varying length are padded to in a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Padding {
+    /// Nothing: the records of a batch have one length.
+    None,
+    /// The longest one of the batch.
+    Longest,
+    /// Their capacity.
+    Capacity,
+}
+
+/// `bucket_by_length`: which records make a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Buckets {
+    /// The feature whose length decides.
+    pub feature: String,
+    /// The least length of each bucket but the first, ascending.
+    pub boundaries: Vec<u64>,
+    /// The records of a batch, for each bucket.
+    pub sizes: Vec<u64>,
+    /// Whether that feature is padded to the greatest length of its bucket, and not to the longest one of the batch.
+    pub pads_to_boundary: bool,
 }
 
 /// The policy for a last batch that is not full.

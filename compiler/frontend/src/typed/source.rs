@@ -2,10 +2,10 @@
 
 use trainspec_ir::Span;
 
-use crate::typed::{FilePattern, Registered};
+use crate::typed::{DataSet, FilePattern, Registered};
 
 /// The source of the records of a data set.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Source {
     /// Its kind, with the arguments.
     pub kind: SourceKind,
@@ -16,7 +16,7 @@ pub struct Source {
 }
 
 /// The kinds of sources.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub enum SourceKind {
     /// TFRecord files of Examples.
     TfRecord {
@@ -66,6 +66,48 @@ pub enum SourceKind {
     },
     /// Records of an iterator that the Rust program registers.
     Registered(Registered),
+    /// Records of several data sets, drawn by their weights.
+    Mix {
+        /// The data sets; they give records with the same features.
+        parts: Vec<MixPart>,
+        /// The seed of the draws; that of the run where there is none.
+        seed: Option<i64>,
+        /// When it ends.
+        until: MixUntil,
+    },
+    /// Records of several data sets, joined one by one; it ends with the shortest.
+    Zip {
+        /// The data sets; no two of them have a feature of one name.
+        parts: Vec<DataSet>,
+    },
+}
+
+/// A data set of a mixture.
+#[derive(Debug, Clone)]
+pub struct MixPart {
+    /// Its weight: a positive number; only the ratios of weights count.
+    pub weight: f64,
+    /// The data set.
+    pub data: DataSet,
+}
+
+/// When a mixture ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MixUntil {
+    /// When all data sets have ended, the default; those that have are drawn no more.
+    All,
+    /// When the first one has ended.
+    First,
+}
+
+impl MixUntil {
+    /// The word that a spec has for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            MixUntil::All => "all",
+            MixUntil::First => "first",
+        }
+    }
 }
 
 /// The compression of files.
@@ -189,15 +231,69 @@ impl Source {
     pub fn is_indexed(&self) -> bool {
         // How many there are is not known where some are left out.
         self.max_skipped.is_none()
-            && match self.kind {
+            && match &self.kind {
                 // A compressed file has no index; it is refused when it is opened.
                 SourceKind::TfRecord { .. } => true,
                 SourceKind::Text { unit, .. } => matches!(unit, TextUnit::Line | TextUnit::Byte),
                 SourceKind::Arrays { .. }
                 | SourceKind::Files { .. }
                 | SourceKind::Memory { .. } => true,
-                SourceKind::Csv { .. } | SourceKind::Registered(_) => false,
+                SourceKind::Csv { .. } | SourceKind::Registered(_) | SourceKind::Mix { .. } => {
+                    false
+                }
+                // Whether the stages of its parts leave them indices is seen when they are checked.
+                SourceKind::Zip { parts } => parts.iter().all(|part| part.source.is_indexed()),
             }
+    }
+
+    /// Whether it reads files of many records from their starts to their ends, so that several can be read in turn.
+    pub fn is_interleaved(&self) -> bool {
+        match self.kind {
+            SourceKind::TfRecord { .. } | SourceKind::Csv { .. } | SourceKind::Text { .. } => true,
+            SourceKind::Arrays { .. }
+            | SourceKind::Files { .. }
+            | SourceKind::Memory { .. }
+            | SourceKind::Registered(_)
+            | SourceKind::Mix { .. }
+            | SourceKind::Zip { .. } => false,
+        }
+    }
+
+    /// The data sets that it joins.
+    pub fn parts(&self) -> Vec<&DataSet> {
+        match &self.kind {
+            SourceKind::Mix { parts, .. } => parts.iter().map(|part| &part.data).collect(),
+            SourceKind::Zip { parts } => parts.iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether it has no last record.
+    pub fn is_endless(&self) -> bool {
+        let parts = self.parts();
+        let mut endless = parts.iter().map(|part| part.is_endless());
+        match &self.kind {
+            SourceKind::Mix {
+                until: MixUntil::All,
+                ..
+            } => endless.any(|endless| endless),
+            SourceKind::Mix { .. } | SourceKind::Zip { .. } => endless.all(|endless| endless),
+            _ => false,
+        }
+    }
+
+    /// This source, its parts having the stages that another one has in evaluations.
+    pub(crate) fn with_evaluation(mut self, other: Source) -> Source {
+        let own: Vec<&mut DataSet> = match &mut self.kind {
+            SourceKind::Mix { parts, .. } => parts.iter_mut().map(|part| &mut part.data).collect(),
+            SourceKind::Zip { parts } => parts.iter_mut().collect(),
+            _ => return self,
+        };
+        for (own, other) in own.into_iter().zip(other.parts()) {
+            own.eval_stages.clone_from(&other.stages);
+            own.source = own.source.clone().with_evaluation(other.source.clone());
+        }
+        self
     }
 
     /// The word that a spec has for it.
@@ -210,6 +306,8 @@ impl Source {
             SourceKind::Files { .. } => "files",
             SourceKind::Memory { .. } => "memory",
             SourceKind::Registered(_) => "source",
+            SourceKind::Mix { .. } => "mix",
+            SourceKind::Zip { .. } => "zip",
         }
     }
 }

@@ -240,6 +240,38 @@ impl<R: Read> RecordReader<R> {
         }
     }
 
+    /// Passes over the next record if it is framed as it should be and the checksum of its data is wrong; gives that error. Otherwise
+    /// nothing is consumed: [`next`](RecordReader::next) gives the record, the end or the failure.
+    ///
+    /// ```
+    /// use trainspec_formats::records::{RecordReader, RecordWriter};
+    ///
+    /// # fn main() -> trainspec_formats::Result<()> {
+    /// let mut writer = RecordWriter::new(Vec::new(), &Default::default());
+    /// writer.write(b"first")?;
+    /// writer.write(b"second")?;
+    /// let mut bytes = writer.finish()?;
+    /// bytes[12] ^= 1;
+    /// let mut reader = RecordReader::new(bytes.as_slice(), &Default::default())?;
+    /// assert!(reader.skip_damaged().is_some());
+    /// assert!(reader.skip_damaged().is_none());
+    /// assert_eq!(reader.next()?, Some(&b"second"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn skip_damaged(&mut self) -> Option<FormatError> {
+        let error = self.peek().err()?;
+        let length = self.next_length().ok()??;
+        let framed = self.framed(length).ok()??;
+        if self.end - self.start < framed {
+            return None;
+        }
+        self.start += framed;
+        self.position += framed as u64;
+        self.records += 1;
+        Some(error)
+    }
+
     /// Checks the next record without holding it, whatever its length; returns that length, or `None` at the end.
     ///
     /// ```

@@ -6,6 +6,7 @@
 
 mod convert;
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,10 +18,11 @@ use trainspec_formats::arrays::{ArrayRows, idx};
 use trainspec_formats::checkpoint::{Npz, numpy};
 
 use crate::data::block::{Block, block_rows};
+use crate::data::left_out::OnError;
 use crate::data::origins::{Origin, Origins, Unit};
 use crate::data::position::{CHANGED, damaged};
-use crate::data::{DataContext, OpenSource, Position, Records, Stage, paths, rows};
-use crate::{DataError, Error};
+use crate::data::{DataContext, OpenSource, Position, Records, Stage, paths, rows, skip_decoded};
+use crate::{Cause, DataError, Error};
 
 pub(super) use convert::bounded;
 use convert::{converted, reads};
@@ -35,6 +37,7 @@ pub(super) struct Arrays {
     next: u64,
     /// The most records of a block.
     max_rows: usize,
+    on_error: OnError,
 }
 
 /// A feature and its arrays.
@@ -71,6 +74,7 @@ pub(super) fn open(
     source: &Source,
     (format, files): (ArrayFormat, &ArrayFiles),
     features: &[Feature],
+    on_error: OnError,
 ) -> Result<OpenSource, Error> {
     let mut all: Vec<Arc<Path>> = Vec::new();
     let mut columns = Vec::new();
@@ -117,9 +121,9 @@ pub(super) fn open(
         }
         columns.push(column);
     }
-    let arrays = Arrays::new(source, "arrays", columns)?;
-    let records = arrays.records;
-    Ok((Box::new(arrays), all, Some(records)))
+    let arrays = Arrays::new(source, "arrays", columns, on_error.clone())?;
+    let records = Some(arrays.records);
+    Ok(OpenSource::new(Box::new(arrays), all, records, on_error))
 }
 
 /// Opens arrays of a program.
@@ -150,9 +154,15 @@ pub(super) fn in_memory(
         column.add(path.clone(), file, len, Rows::Memory(array.clone()));
         columns.push(column);
     }
-    let arrays = Arrays::new(source, "memory", columns)?;
-    let records = arrays.records;
-    Ok((Box::new(arrays), Vec::new(), Some(records)))
+    let on_error = OnError::default();
+    let arrays = Arrays::new(source, "memory", columns, on_error.clone())?;
+    let records = Some(arrays.records);
+    Ok(OpenSource::new(
+        Box::new(arrays),
+        Vec::new(),
+        records,
+        on_error,
+    ))
 }
 
 /// An array of an archive.
@@ -255,7 +265,7 @@ impl Column {
     }
 
     /// The records of a range of one segment.
-    fn read(&mut self, segment: usize, range: std::ops::Range<u64>) -> Result<Tensor, DataError> {
+    fn read(&mut self, segment: usize, range: Range<u64>) -> Result<Tensor, DataError> {
         let shape = [&[(range.end - range.start) as usize], &self.ty.shape[..]].concat();
         let segment = &mut self.segments[segment];
         let own = (range.start - segment.first) as usize..(range.end - segment.first) as usize;
@@ -282,7 +292,12 @@ impl Column {
 }
 
 impl Arrays {
-    fn new(source: &Source, word: &'static str, columns: Vec<Column>) -> Result<Arrays, Error> {
+    fn new(
+        source: &Source,
+        word: &'static str,
+        columns: Vec<Column>,
+        on_error: OnError,
+    ) -> Result<Arrays, Error> {
         let records = columns.first().map_or(0, Column::records);
         if let Some(other) = columns.iter().find(|column| column.records() != records) {
             let message = format!(
@@ -302,7 +317,32 @@ impl Arrays {
             columns,
             records,
             next: 0,
+            on_error,
         })
+    }
+
+    /// The records of a range that can be decoded, where one of them cannot.
+    fn decodable(&mut self, range: Range<u64>) -> Result<Option<Block>, Error> {
+        let mut runs: Vec<Range<u64>> = Vec::new();
+        for record in range {
+            match self.block(std::slice::from_ref(&(record..record + 1))) {
+                Ok(_) => match runs.last_mut() {
+                    Some(run) if run.end == record => run.end += 1,
+                    _ => runs.push(record..record + 1),
+                },
+                Err(error) => match error.cause {
+                    // What cannot be read is no record that is wrong.
+                    Cause::Data(error) if error.position.is_some() => {
+                        self.on_error.leave_out(*error)?;
+                    }
+                    _ => return Err(error),
+                },
+            }
+        }
+        match runs.is_empty() {
+            true => Ok(None),
+            false => self.block(&runs).map(Some),
+        }
     }
 
     /// Where a record comes from: the file of its first feature.
@@ -318,7 +358,7 @@ impl Arrays {
     }
 
     /// The block of records whose ranges each column has in one piece or in several.
-    fn block(&mut self, records: &[std::ops::Range<u64>]) -> Result<Block, Error> {
+    fn block(&mut self, records: &[Range<u64>]) -> Result<Block, Error> {
         let origins: Origins = (records.iter().cloned().flatten())
             .map(|record| self.origin(record))
             .collect();
@@ -367,29 +407,40 @@ fn unreadable(error: FormatError, path: &Arc<Path>) -> DataError {
 
 impl Stage for Arrays {
     fn next(&mut self, max: usize) -> Result<Option<Block>, Error> {
-        let end = self
-            .records
-            .min(self.next.saturating_add(max.min(self.max_rows) as u64));
-        if self.next == end {
-            return Ok(None);
+        loop {
+            let end = self
+                .records
+                .min(self.next.saturating_add(max.min(self.max_rows) as u64));
+            if self.next == end {
+                return Ok(None);
+            }
+            let range = self.next..end;
+            let block = match self.block(std::slice::from_ref(&range)) {
+                Err(_) if self.on_error.is_skip() => self.decodable(range)?,
+                read => Some(read?),
+            };
+            self.next = end;
+            if block.is_some() {
+                return Ok(block);
+            }
         }
-        let block = self.block(std::slice::from_ref(&(self.next..end)))?;
-        self.next = end;
-        Ok(Some(block))
     }
 
     fn advance(&mut self, max: u64) -> Result<u64, Error> {
+        if self.on_error.is_skip() {
+            return skip_decoded(self, max);
+        }
         let advanced = max.min(self.records - self.next);
         self.next += advanced;
         Ok(advanced)
     }
 
     fn indexed(&mut self) -> Result<Option<u64>, Error> {
-        Ok(Some(self.records))
+        Ok((!self.on_error.is_skip()).then_some(self.records))
     }
 
     fn read(&mut self, indices: &[u64]) -> Result<Block, Error> {
-        let mut runs: Vec<std::ops::Range<u64>> = Vec::new();
+        let mut runs: Vec<Range<u64>> = Vec::new();
         for index in &indices[..indices.len().min(self.max_rows)] {
             match runs.last_mut() {
                 Some(run) if run.end == *index => run.end += 1,
@@ -401,17 +452,20 @@ impl Stage for Arrays {
 
     fn restart(&mut self) {
         self.next = 0;
+        self.on_error.set_count(0);
     }
 
     fn rewind(&mut self) {
-        self.next = 0;
+        self.restart();
     }
 
     fn position(&self, at: &mut Position) {
         at.push(self.word, VERSION, &[self.next]);
+        self.on_error.position(at);
     }
 
     fn seek(&mut self, at: &mut Records<'_>) -> Result<(), Error> {
+        self.on_error.seek(at)?;
         let [next] = at.pop(self.word, VERSION)?;
         if next > self.records {
             let fact = format!("is at record {next}, and there are {}", self.records);

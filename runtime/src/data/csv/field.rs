@@ -204,6 +204,16 @@ impl Cells {
         true
     }
 
+    /// Keeps the first elements.
+    pub(super) fn truncate(&mut self, elements: usize) {
+        match self {
+            Cells::F32(cells) => cells.truncate(elements),
+            Cells::F64(cells) => cells.truncate(elements),
+            Cells::I64(cells) => cells.truncate(elements),
+            Cells::Values(cells) => cells.truncate(elements),
+        }
+    }
+
     fn push_value(&mut self, value: Value) {
         match (self, value) {
             (Cells::F32(cells), Value::Float(x)) => cells.push(x as f32),

@@ -37,8 +37,8 @@ pub(super) struct JsonLines {
 struct Column {
     feature: Feature,
     name: Arc<str>,
-    /// The name of its run-time count, where its length varies from record to record.
-    count: Option<Arc<str>>,
+    /// The names of its run-time counts, where its length varies from record to record.
+    counts: Vec<Arc<str>>,
     /// The type, at its capacity.
     ty: Type,
     defaults: Option<Vec<Value>>,
@@ -105,16 +105,19 @@ impl JsonLines {
 
 impl RecordSource for JsonLines {
     fn next(&mut self, max: usize) -> Result<GivenRows, DataError> {
-        let mut cells: Vec<(Vec<Tensor>, Vec<Tensor>)> =
+        let mut cells: Vec<(Vec<Tensor>, Vec<Vec<Tensor>>)> =
             self.columns.iter().map(|_| Default::default()).collect();
         let mut numbers = Vec::new();
         while numbers.len() < max.min(self.max_rows)
             && let Some(members) = self.read_line()?
         {
             for (column, (values, counts)) in self.columns.iter().zip(&mut cells) {
-                let (value, count) = column.read(&members).map_err(|e| self.here(e))?;
+                let (value, found) = column.read(&members).map_err(|e| self.here(e))?;
                 values.push(value);
-                counts.push(Tensor::scalar(count as i64));
+                counts.resize_with(column.counts.len(), Vec::new);
+                for (count, n) in counts.iter_mut().zip(found) {
+                    count.push(Tensor::scalar(n as i64));
+                }
             }
             numbers.push(self.line);
         }
@@ -124,8 +127,8 @@ impl RecordSource for JsonLines {
         let stacked = |tensors: &[Tensor]| stack(&tensors.iter().collect::<Vec<_>>());
         let mut columns = Vec::new();
         for (column, (values, counts)) in self.columns.iter().zip(&cells) {
-            if let Some(count) = &column.count {
-                columns.push((count.clone(), stacked(counts)));
+            for (name, count) in column.counts.iter().zip(counts) {
+                columns.push((name.clone(), stacked(count)));
             }
             columns.push((column.name.clone(), stacked(values)));
         }
@@ -136,25 +139,30 @@ impl RecordSource for JsonLines {
 impl Column {
     fn new(feature: &Feature) -> Column {
         let ty = Type::of(&feature.ty).expect("the sizes of features are known");
-        let counted = feature.ty.shape.is_counted();
+        let dims = feature.ty.shape.0.iter();
+        let counted = dims.filter(|dim| dim.count.is_some()).count();
         Column {
             name: Arc::from(feature.name.as_str()),
-            count: counted.then(|| Arc::from(count_names(&feature.name, 1).swap_remove(0))),
+            counts: count_names(&feature.name, counted)
+                .into_iter()
+                .map(Arc::from)
+                .collect(),
             defaults: defaults(feature, &ty),
             feature: feature.clone(),
             ty,
         }
     }
 
-    /// The tensor of a record, padded to its capacity, and its length along the first dimension.
-    fn read(&self, members: &Map<String, Json>) -> Result<(Tensor, usize), DataError> {
+    /// The tensor of a record, padded to its capacity, and its length along the first dimension; then the longest list in it, where they
+    /// vary, too.
+    fn read(&self, members: &Map<String, Json>) -> Result<(Tensor, [usize; 2]), DataError> {
         let key = &self.feature.key;
         let given = members.get(key).filter(|value| !value.is_null());
-        let mut values = Vec::new();
+        let (mut values, mut longest) = (Vec::new(), 0);
         match (given, &self.defaults) {
-            (Some(given), _) => self.flatten(given, 0, &mut values)?,
+            (Some(given), _) => self.flatten(given, 0, &mut values, &mut longest)?,
             (None, Some(defaults)) => values = defaults.clone(),
-            (None, None) if self.count.is_some() => {}
+            (None, None) if !self.counts.is_empty() => {}
             (None, None) => return Err(self.missing(members)),
         }
         for value in &mut values {
@@ -162,19 +170,30 @@ impl Column {
         }
         let row = self.ty.shape.iter().skip(1).product::<usize>().max(1);
         let length = values.len() / row;
-        let padding = match self.ty.dtype {
-            DType::String => Value::Bytes(Vec::new()),
-            _ => Value::Int(0),
-        };
-        values.resize(self.ty.elements(), padding);
-        Ok((tensor(&self.ty, values), length))
+        values.resize(self.ty.elements(), self.padding());
+        Ok((tensor(&self.ty, values), [length, longest]))
     }
 
-    /// Appends the elements of nested lists in row-major order; each list must have the size of its dimension.
-    fn flatten(&self, json: &Json, axis: usize, values: &mut Vec<Value>) -> Result<(), DataError> {
+    /// What fills up a list.
+    fn padding(&self) -> Value {
+        match self.ty.dtype {
+            DType::String => Value::Bytes(Vec::new()),
+            _ => Value::Int(0),
+        }
+    }
+
+    /// Appends the elements of nested lists in row-major order; each list must have the size of its dimension, or fits in it where it
+    /// varies.
+    fn flatten(
+        &self,
+        json: &Json,
+        axis: usize,
+        values: &mut Vec<Value>,
+        longest: &mut usize,
+    ) -> Result<(), DataError> {
         match (json, self.ty.shape.get(axis)) {
             (Json::Array(list), Some(size)) => {
-                let fits = match axis == 0 && self.count.is_some() {
+                let fits = match axis < self.counts.len() {
                     true => list.len() <= *size,
                     false => list.len() == *size,
                 };
@@ -182,7 +201,13 @@ impl Column {
                     let found = shape_of(self.feature.key.as_str(), list, axis);
                     return Err(self.misfit(&found));
                 }
-                (list.iter()).try_for_each(|one| self.flatten(one, axis + 1, values))
+                let start = values.len();
+                (list.iter()).try_for_each(|one| self.flatten(one, axis + 1, values, longest))?;
+                if axis == 1 && self.counts.len() > 1 {
+                    *longest = (*longest).max(list.len());
+                    values.resize(start + size, self.padding());
+                }
+                Ok(())
             }
             (Json::Array(_), None) | (_, Some(_)) => {
                 Err(self.misfit(&format!("`{}` has {}", self.feature.key, kind(json))))

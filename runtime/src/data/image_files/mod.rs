@@ -17,8 +17,9 @@ use trainspec_compiler::typed::{Feature, Resize};
 use trainspec_formats::files::SequentialFile;
 
 use crate::data::block::{Block, block_rows};
+use crate::data::left_out::OnError;
 use crate::data::origins::{Origin, Origins, Unit};
-use crate::data::{DataContext, Position, Records, Stage, paths, values};
+use crate::data::{DataContext, Position, Records, Stage, paths, skip_decoded, values};
 use crate::env::Storage;
 use crate::{DataError, Error};
 
@@ -39,6 +40,7 @@ pub(super) struct Files {
     next: u64,
     /// The most records of a block.
     max_rows: usize,
+    on_error: OnError,
 }
 
 /// A feature of a file.
@@ -67,6 +69,7 @@ impl Files {
         files: Vec<Arc<Path>>,
         resize: Option<Resize>,
         features: &[Feature],
+        on_error: OnError,
     ) -> Files {
         let columns: Vec<Column> = features.iter().map(Column::new).collect();
         Files {
@@ -78,6 +81,7 @@ impl Files {
             columns,
             resize,
             next: 0,
+            on_error,
         }
     }
 
@@ -85,13 +89,20 @@ impl Files {
         self.files.len() as u64
     }
 
-    /// The records of files.
+    /// The records of files; fewer where some are left out.
     fn block(&self, indices: &[u64]) -> Result<Block, Error> {
         let mut cells: Vec<Data> = self.columns.iter().map(Column::cells).collect();
         let mut origins = Origins::default();
         for index in indices {
             let path = &self.files[*index as usize];
-            self.read_file(path, &mut cells)?;
+            let bytes = self.contents(path)?;
+            if let Err(error) = self.decode(path, &bytes, &mut cells) {
+                self.on_error.leave_out(error)?;
+                for (column, cells) in self.columns.iter().zip(&mut cells) {
+                    column.truncate(cells, origins.len());
+                }
+                continue;
+            }
             origins.push(Origin {
                 pass: 0,
                 ordinal: *index,
@@ -100,26 +111,20 @@ impl Files {
             });
         }
         let columns = self.columns.iter().zip(cells).map(|(column, data)| {
-            let shape = [&[indices.len()], &column.ty.shape[..]].concat();
+            let shape = [&[origins.len()], &column.ty.shape[..]].concat();
             (column.name.clone(), Tensor::of(&shape, data))
         });
         Ok(Block::records(columns.collect(), origins))
     }
 
     /// Appends what is read of a file to each column.
-    fn read_file(&self, path: &Arc<Path>, cells: &mut [Data]) -> Result<(), DataError> {
-        let needs_bytes =
-            |column: &Column| matches!(column.kind, ColumnKind::Image | ColumnKind::Bytes);
-        let bytes = match self.columns.iter().any(needs_bytes) {
-            true => self.contents(path)?,
-            false => Vec::new(),
-        };
+    fn decode(&self, path: &Arc<Path>, bytes: &[u8], cells: &mut [Data]) -> Result<(), DataError> {
         for (column, cells) in self.columns.iter().zip(cells) {
             let at = |error: DataError| error.in_file(path).at(column.feature.span);
             match (column.kind, cells) {
                 (ColumnKind::Image, Data::U8(all)) => {
                     let size = [column.ty.shape[0], column.ty.shape[1], column.ty.shape[2]];
-                    let image = decode::image(&bytes, size, self.resize).map_err(at)?;
+                    let image = decode::image(bytes, size, self.resize).map_err(at)?;
                     if column.feature.bounds.is_some() {
                         for pixel in &image {
                             let pixel = values::Value::Int(i64::from(*pixel));
@@ -128,7 +133,7 @@ impl Files {
                     }
                     all.extend(image);
                 }
-                (ColumnKind::Bytes, Data::String(all)) => all.push(bytes.clone()),
+                (ColumnKind::Bytes, Data::String(all)) => all.push(bytes.to_vec()),
                 (ColumnKind::Path, Data::String(all)) => {
                     let relative = path.strip_prefix(&self.folder).unwrap_or(path);
                     all.push(relative.to_string_lossy().replace('\\', "/").into_bytes());
@@ -144,7 +149,13 @@ impl Files {
         Ok(())
     }
 
+    /// The bytes of a file, where a feature needs them.
     fn contents(&self, path: &Arc<Path>) -> Result<Vec<u8>, DataError> {
+        let needs_bytes =
+            |column: &Column| matches!(column.kind, ColumnKind::Image | ColumnKind::Bytes);
+        if !self.columns.iter().any(needs_bytes) {
+            return Ok(Vec::new());
+        }
         let failed =
             |e: std::io::Error| DataError::new(format!("cannot be read: {e}")).in_file(path);
         let file = self.storage.open(path).map_err(failed)?;
@@ -182,30 +193,46 @@ impl Column {
             ColumnKind::Bytes | ColumnKind::Path | ColumnKind::Folder => Data::String(Vec::new()),
         }
     }
+
+    /// Keeps the cells of the first records.
+    fn truncate(&self, cells: &mut Data, records: usize) {
+        match cells {
+            Data::U8(pixels) => pixels.truncate(records * self.ty.elements()),
+            Data::String(all) => all.truncate(records),
+            other => unreachable!("a file has no {} cells", other.dtype()),
+        }
+    }
 }
 
 impl Stage for Files {
     fn next(&mut self, max: usize) -> Result<Option<Block>, Error> {
-        let end = self
-            .len()
-            .min(self.next.saturating_add(max.min(self.max_rows) as u64));
-        if self.next == end {
-            return Ok(None);
+        loop {
+            let end = self
+                .len()
+                .min(self.next.saturating_add(max.min(self.max_rows) as u64));
+            if self.next == end {
+                return Ok(None);
+            }
+            let indices: Vec<u64> = (self.next..end).collect();
+            let block = self.block(&indices)?;
+            self.next = end;
+            if block.rows() > 0 {
+                return Ok(Some(block));
+            }
         }
-        let indices: Vec<u64> = (self.next..end).collect();
-        let block = self.block(&indices)?;
-        self.next = end;
-        Ok(Some(block))
     }
 
     fn advance(&mut self, max: u64) -> Result<u64, Error> {
+        if self.on_error.is_skip() {
+            return skip_decoded(self, max);
+        }
         let advanced = max.min(self.len() - self.next);
         self.next += advanced;
         Ok(advanced)
     }
 
     fn indexed(&mut self) -> Result<Option<u64>, Error> {
-        Ok(Some(self.len()))
+        Ok((!self.on_error.is_skip()).then(|| self.len()))
     }
 
     fn read(&mut self, indices: &[u64]) -> Result<Block, Error> {
@@ -214,17 +241,20 @@ impl Stage for Files {
 
     fn restart(&mut self) {
         self.next = 0;
+        self.on_error.set_count(0);
     }
 
     fn rewind(&mut self) {
-        self.next = 0;
+        self.restart();
     }
 
     fn position(&self, at: &mut Position) {
         at.push(WORD, VERSION, &[self.next]);
+        self.on_error.position(at);
     }
 
     fn seek(&mut self, at: &mut Records<'_>) -> Result<(), Error> {
+        self.on_error.seek(at)?;
         let [next] = at.pop(WORD, VERSION)?;
         self.next = paths::check_index(WORD, next, &self.files)? as u64;
         Ok(())

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::{Batch, Lookahead};
+use super::{Lookahead, Prepared};
 use crate::data::Element;
 use crate::{Code, Error};
 
@@ -42,7 +42,7 @@ struct Shared {
 
 #[derive(Debug)]
 struct Queue {
-    batches: VecDeque<Batch>,
+    batches: VecDeque<Prepared>,
     /// How many may wait.
     capacity: usize,
     /// What comes after them, once it is known: the end, or an error.
@@ -91,7 +91,7 @@ impl Prefetch {
     }
 
     /// The next batch. Adds the time that it had to be waited for.
-    pub(super) fn next(&self, waited: &mut Duration) -> Result<Option<Batch>, Error> {
+    pub(super) fn next(&self, waited: &mut Duration) -> Result<Option<Prepared>, Error> {
         let mut queue = self.filled(waited);
         match queue.batches.pop_front() {
             Some(batch) => {
@@ -111,7 +111,7 @@ impl Prefetch {
     pub(super) fn peek(&self, waited: &mut Duration) -> Result<Option<Element>, Error> {
         let queue = self.filled(waited);
         match (queue.batches.front(), &queue.end) {
-            (Some(batch), _) => Ok(Some(batch.element.clone())),
+            (Some(prepared), _) => Ok(Some(prepared.batch.element.clone())),
             (None, Some(Err(error))) => Err(error.clone()),
             (None, Some(Ok(())) | None) => Ok(None),
         }
@@ -174,13 +174,13 @@ fn produce(mut lookahead: Box<Lookahead>, shared: &Shared, sized_by_bytes: bool)
         let took = start.elapsed();
         let mut queue = shared.lock();
         match next {
-            Ok(Some(batch)) => {
+            Ok(Some(prepared)) => {
                 if is_first && sized_by_bytes {
-                    let bytes: usize = batch.element.values.values().map(bytes_of).sum();
+                    let bytes: usize = prepared.batch.element.values.values().map(bytes_of).sum();
                     queue.capacity = (MAX_WAITING_BYTES / bytes.max(1)).clamp(2, MAX_WAITING);
                 }
                 is_first = false;
-                queue.batches.push_back(batch);
+                queue.batches.push_back(prepared);
             }
             Ok(None) => queue.end = Some(Ok(())),
             Err(error) => queue.end = Some(Err(error)),

@@ -61,7 +61,7 @@ fn accumulate(
     pass: u32,
     stop: &StopToken,
 ) -> Result<Vec<(ColumnOp, Accumulator)>, Error> {
-    let mut pipeline = Pipeline::of_source(cx, set)?;
+    let mut pipeline = Pipeline::of_source(cx, set, selects)?;
     let mut observed = Vec::new();
     let mut unknown: BTreeSet<&str> = BTreeSet::new();
     for stage in &set.eval_stages {
@@ -145,6 +145,7 @@ fn selects(stage: &StageKind) -> bool {
         | StageKind::Repeat
         | StageKind::Batch(_)
         | StageKind::Cache
+        | StageKind::Interleave { .. }
         | StageKind::Prefetch { .. } => false,
     }
 }

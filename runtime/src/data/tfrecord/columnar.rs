@@ -73,7 +73,7 @@ impl ColumnParser {
                 Some(_) => !values.is_empty(),
                 None => rows > 0,
             };
-            if let (Some(name), Some(ends)) = (&column.count_name, ends) {
+            if let ([name], Some(ends)) = (column.count_names.as_slice(), ends) {
                 let counts = column.counts(ends)?;
                 block.push((name.clone(), Tensor::new(&[rows], counts)));
             }
@@ -85,6 +85,9 @@ impl ColumnParser {
 
 /// The schema of the features, `u8` being read from the kind that `bytes` gives.
 fn schema(columns: &[Column], bytes: &dyn Fn(&Column) -> Dtype) -> Option<Schema> {
+    if columns.iter().any(|column| column.feature.is_sequence) {
+        return None;
+    }
     let mut keys: Vec<&str> = columns.iter().map(|c| c.feature.key.as_str()).collect();
     keys.sort_unstable();
     keys.dedup();
