@@ -49,6 +49,8 @@ pub(super) struct TfRecord {
     parser: Option<ColumnParser>,
     /// Whether a record had the feature of each column so far.
     found: Vec<bool>,
+    /// Whether features of varying length that were not found yet have been looked for in the first records.
+    looked: bool,
     /// Whether this epoch was begun in its middle, so that nothing is known of the records before.
     resumed: bool,
     /// The index of the current file.
@@ -66,6 +68,9 @@ struct Open {
     reader: RecordReader<SequentialFile>,
     number: u64,
 }
+
+/// How many records are looked through for a feature of varying length that none of the first had.
+const MAX_LOOKED_AT: u64 = 100_000;
 
 const WORD: &str = "tfrecord";
 const VERSION: u32 = 2;
@@ -98,6 +103,7 @@ impl TfRecord {
             parser: ColumnParser::new(&columns),
             columns,
             found: vec![false; features.len()],
+            looked: false,
             resumed: false,
             file: 0,
             ordinal: 0,
@@ -128,20 +134,29 @@ impl TfRecord {
         RecordReader::new(SequentialFile::new(file), &self.options).map_err(|e| corrupt(e, path))
     }
 
-    /// Rejects a feature of varying length that no record of all files had: it is misspelt, not empty everywhere.
-    fn reject_missing_features(&mut self) -> Result<(), DataError> {
-        // Without a record, or from the middle of an epoch on, nothing is known.
-        if self.resumed || self.ordinal == 0 {
+    /// Rejects, once, a feature of varying length that the first records of all files lack. A training may end long before an epoch does, and
+    /// would never have seen it.
+    fn look_at_first_records(&mut self) -> Result<(), DataError> {
+        if std::mem::replace(&mut self.looked, true) || self.resumed {
             return Ok(());
         }
+        self.reject_missing_features(MAX_LOOKED_AT)
+    }
+
+    /// Rejects a feature of varying length that no record of all files has, up to a number of records: it is misspelt, not empty everywhere.
+    fn reject_missing_features(&mut self, limit: u64) -> Result<(), DataError> {
         for (i, column) in self.columns.iter().enumerate() {
             if !column.counted || self.found[i] {
                 continue;
             }
             // Records may have it as an empty list, and other files may have it, which is looked for before it is called missing.
-            if self.has_feature(column)? {
-                self.found[i] = true;
-                continue;
+            match self.has_feature(column, limit)? {
+                Some(true) => {
+                    self.found[i] = true;
+                    continue;
+                }
+                None => continue,
+                Some(false) => {}
             }
             let key = &column.feature.key;
             let what = match column.feature.is_sequence {
@@ -159,8 +174,9 @@ impl TfRecord {
         Ok(())
     }
 
-    /// Whether a record has the feature of a column.
-    fn has_feature(&self, column: &Column) -> Result<bool, DataError> {
+    /// Whether a record has the feature of a column; `None` where the limit comes first.
+    fn has_feature(&self, column: &Column, limit: u64) -> Result<Option<bool>, DataError> {
+        let mut records = 0;
         for path in &self.all {
             let mut reader = self.open_file(path)?;
             loop {
@@ -170,13 +186,17 @@ impl TfRecord {
                 let Some(record) = reader.next().map_err(|e| corrupt(e, path))? else {
                     break;
                 };
+                if records == limit {
+                    return Ok(None);
+                }
+                records += 1;
                 let decoded = Decoded::of(record, column.feature.is_sequence).ok();
                 if decoded.is_some_and(|decoded| decoded.has(column)) {
-                    return Ok(true);
+                    return Ok(Some(true));
                 }
             }
         }
-        Ok(false)
+        Ok(Some(false))
     }
 
     /// Calls `work` with the next record, its file and its number there, from 1; `None` after the last file.
@@ -525,9 +545,13 @@ impl Stage for TfRecord {
             None => self.decode(max)?,
         };
         if block.rows() == 0 {
-            self.reject_missing_features()?;
+            // Without a record, or from the middle of an epoch on, nothing is known.
+            if !self.resumed && self.ordinal > 0 {
+                self.reject_missing_features(u64::MAX)?;
+            }
             return Ok(None);
         }
+        self.look_at_first_records()?;
         Ok(Some(block))
     }
 
@@ -576,10 +600,13 @@ impl Stage for TfRecord {
         if self.parser.is_some()
             && let Some(block) = self.parse_at(indices)?
         {
+            self.look_at_first_records()?;
             return Ok(block);
         }
         self.parser = None;
-        Ok(self.decode_at(indices)?)
+        let block = self.decode_at(indices)?;
+        self.look_at_first_records()?;
+        Ok(block)
     }
 
     fn restart(&mut self) {

@@ -320,7 +320,11 @@ fn oracle_cases_read_as_tensorflow_parses_them() {
         };
         let messages = case["serialized_hex"].as_array().unwrap().iter();
         let messages: Vec<Vec<u8>> = messages.map(|hex| unhex(hex.as_str().unwrap())).collect();
-        let env = MemoryEnv::new(&[("r", &file(&messages))]);
+        // A feature that no record has is misspelt here, and empty for TensorFlow: another record has all of them.
+        let all = (features.iter()).map(|(name, _, _, is_sequence)| (name.as_str(), *is_sequence));
+        let names_all = without_values(all.collect());
+        let records: Vec<Vec<u8>> = messages.iter().cloned().chain([names_all]).collect();
+        let env = MemoryEnv::new(&[("r", &file(&records))]);
         let settings = format!("source tfrecord(\"r\"); {}", declared.join(" "));
         let found = read(&env, &settings, messages.len());
         compared += 1;
@@ -357,4 +361,21 @@ fn oracle_cases_read_as_tensorflow_parses_them() {
         }
     }
     assert!(compared >= 20, "{compared} cases");
+}
+
+/// A SequenceExample, or an Example where none is a sequence, that has each of these features without values.
+fn without_values(features: Vec<(&str, bool)>) -> Vec<u8> {
+    let field = |number: u8, bytes: &[u8]| [&[number << 3 | 2, bytes.len() as u8], bytes].concat();
+    let group = |sequences: bool| {
+        let own = features
+            .iter()
+            .filter(|(_, is_sequence)| *is_sequence == sequences);
+        // An empty list of integers, or an empty list of features.
+        let value: &[u8] = if sequences { &[] } else { &[3 << 3 | 2, 0] };
+        let entry = |(name, _): &(&str, bool)| {
+            field(1, &[field(1, name.as_bytes()), field(2, value)].concat())
+        };
+        own.map(entry).collect::<Vec<_>>().concat()
+    };
+    [field(1, &group(false)), field(2, &group(true))].concat()
 }

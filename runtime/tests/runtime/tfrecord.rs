@@ -150,3 +150,29 @@ fn corruption_is_reported_with_its_location() {
         "{message}"
     );
 }
+
+/// A training may end long before an epoch does, so that a misspelt feature is an error of the first batch.
+#[test]
+fn a_misspelt_feature_of_varying_length_is_an_error_of_the_first_batch() {
+    let plain = |i: i64| vec![("n", int64s(&[i]))];
+    let mut records: Vec<_> = (0..50).map(plain).collect();
+    let with_all = |records: &[Vec<(&str, Feature)>]| {
+        MemoryEnv::new(&[("a.tfrecord", &file(Compression::None, records))])
+    };
+    for stages in ["batch 2;", "shuffle; batch 2;", "repeat; batch 2;"] {
+        let settings = format!(
+            "source tfrecord(\"a.tfrecord\"); feature n: i64; feature wrods: i64[<=4]; {}",
+            stages.replace("batch 2;", "batch (size: 2, pad: true);")
+        );
+        let env = with_all(&records);
+        let mut pipeline = crate::support::open(&env, &settings, 0).unwrap();
+        let error = pipeline.next().unwrap_err().to_string();
+        assert_eq!(error, "no record has a feature `wrods`", "{stages}");
+    }
+    // One that a later record has, even empty, is not misspelt.
+    records.push(vec![("n", int64s(&[50])), ("wrods", int64s(&[]))]);
+    let settings = "source tfrecord(\"a.tfrecord\"); feature n: i64; feature wrods: i64[<=4];
+        batch (size: 2, remainder: keep, pad: true);";
+    let all = read(&with_all(&records), settings, 99).unwrap();
+    assert_eq!(ints(&all, "n").len(), 51);
+}
