@@ -92,9 +92,11 @@ impl RunFolder {
                 aside.display()
             ));
         }
-        storage
-            .create_dir_all(path)
-            .map_err(|e| failed(path, "create the folder", e))?;
+        storage.create_dir_all(path).map_err(|e| {
+            failed(path, "create the folder", e).help(
+                "`--dir FOLDER` of the command names another folder, as `dir` of `checkpoint` does",
+            )
+        })?;
         let lock = lock(env, path)?;
         notes.extend(remove_temporaries(storage, path)?);
         let file = path.join(RUN_FILE);

@@ -110,6 +110,31 @@ impl Colour {
     }
 }
 
+impl Arguments {
+    /// The options that a command which goes on with this run needs, too, as they are typed.
+    fn again(&self) -> String {
+        let mut text = String::new();
+        for (name, value) in &self.set {
+            text += &format!(" --set {}", shell_word(&format!("{name}={value}")));
+        }
+        for (option, path) in [("--data-dir", &self.data_dir), ("--dir", &self.dir)] {
+            if let Some(path) = path {
+                text += &format!(" {option} {}", shell_word(&path.display().to_string()));
+            }
+        }
+        text
+    }
+}
+
+/// A word as it is typed into a shell.
+fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "_-+=./,:@%".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments) -> u8 {
     arguments.color.set();
     let path = &arguments.file;
@@ -152,9 +177,11 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
             Engine::Interpreted => 0,
             Engine::Compiled(pool) => pool.threads(),
         },
+        again: arguments.again(),
+        seed: arguments.seed,
     };
-    let given_dir = arguments.dir.as_ref();
-    let given_dir = given_dir.map_or(String::new(), |dir| format!(" --dir {}", dir.display()));
+    let file = shell_word(&path.display().to_string());
+    let go_on = format!("trainspec run {file}{}", given.run_options());
     let code = |error: Error| {
         report(sources, &[error.diagnostic()], format);
         match error.is_bad_input() {
@@ -180,7 +207,7 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         ..options
     };
     let mut printer = Printer::new(sources, spec, given, format, arguments.quiet);
-    printer.file = path.display().to_string();
+    printer.file = file;
     printer.stop = stop.clone();
     if let Some(why) = why {
         printer.event(&Event::Note(why.clone()));
@@ -195,11 +222,7 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
             Some(code) => {
                 let saves = |hook: &Hook| matches!(hook.kind, HookKind::Checkpoint { .. });
                 match spec.hooks.iter().any(saves) {
-                    true => note(format_args!(
-                        "stopped; `trainspec run {}{}` goes on from here",
-                        path.display(),
-                        given_dir
-                    )),
+                    true => note(format_args!("stopped; `{go_on}` goes on from here")),
                     false => note(
                         "stopped; nothing was saved: the spec says `checkpoint none;`, and no `--dir` is given",
                     ),

@@ -16,6 +16,20 @@ pub(super) struct Given {
     pub(super) dir: Option<PathBuf>,
     /// The number of threads; 0 is the interpreter.
     pub(super) threads: usize,
+    /// The options that every command on this run needs, with a space before each.
+    pub(super) again: String,
+    /// The seed.
+    pub(super) seed: Option<i64>,
+}
+
+impl Given {
+    /// What `trainspec run` needs to go on with this run.
+    pub(super) fn run_options(&self) -> String {
+        match self.seed {
+            Some(seed) => format!("{} --seed {seed}", self.again),
+            None => self.again.clone(),
+        }
+    }
 }
 
 /// `iris: 139 parameters, seed 3`

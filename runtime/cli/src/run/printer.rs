@@ -1,10 +1,10 @@
 //! The events of a run as lines, with a progress bar below them on a terminal.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trainspec::StopToken;
-use trainspec::runs::is_minimized;
+use trainspec::runs::{RunSummary, is_minimized};
 use trainspec::saver::RestorePlan;
 use trainspec::session::{End, Event, Observer};
 use trainspec_compiler::source::Sources;
@@ -33,6 +33,8 @@ pub(super) struct Printer<'a> {
     evaluations: Vec<(String, String)>,
     /// The best value of the first metric of an evaluation, and its step.
     best: Option<(String, f64, u64)>,
+    /// What evaluations measured before this run was resumed: metric, value and step.
+    earlier: Vec<(String, f64, u64)>,
     /// The last checkpoint.
     saved: Option<PathBuf>,
     /// Step and time of the line before.
@@ -86,6 +88,7 @@ impl<'a> Printer<'a> {
             bar: if has_bar { Bar::on_terminal() } else { None },
             evaluations: Vec::new(),
             best: None,
+            earlier: Vec::new(),
             saved: None,
             last: None,
             step_records: None,
@@ -182,6 +185,9 @@ impl<'a> Printer<'a> {
                     bar.begins_at(*step);
                 }
                 self.saved = Some(path.clone());
+                if !self.quiet {
+                    self.earlier = evaluated_before(path, *step);
+                }
                 self.line(format!(
                     "resumed from {} at step {step}{again}",
                     path.display()
@@ -232,13 +238,24 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Keeps the best value of the metric that is evaluated first.
+    /// Keeps the best value of the metric that is evaluated first, also of what an earlier run measured.
     fn keep_best(&mut self, metric: &str, value: f64, step: u64) {
-        let is_better = match &self.best {
-            Some((known, _, _)) if known != metric => false,
-            Some((_, best, _)) if is_minimized(metric) => value < *best,
-            Some((_, best, _)) => value > *best,
-            None => value.is_finite(),
+        for (known, value, step) in std::mem::take(&mut self.earlier) {
+            if known == metric {
+                self.keep_better(metric, value, step);
+            }
+        }
+        self.keep_better(metric, value, step);
+    }
+
+    fn keep_better(&mut self, metric: &str, value: f64, step: u64) {
+        // In the precision of event files, so that one value is not better than itself.
+        let (new, best) = (value as f32, self.best.as_ref().map(|best| best.1 as f32));
+        let is_better = match (&self.best, best) {
+            (Some((known, _, _)), _) if known != metric => false,
+            (_, Some(best)) if is_minimized(metric) => new < best,
+            (_, Some(best)) => new > best,
+            (_, None) => value.is_finite(),
         };
         if is_better {
             self.best = Some((metric.to_owned(), value, step));
@@ -302,30 +319,42 @@ impl<'a> Printer<'a> {
         let folder = folder
             .filter(|folder| !folder.is_empty())
             .unwrap_or_else(|| ".".to_owned());
-        let dir = match &self.given.dir {
-            Some(dir) => format!(" --dir {}", dir.display()),
-            None => String::new(),
-        };
         let more = match self.stopped {
             true => String::new(),
             false => format!(" --steps {}", step.saturating_mul(2)),
         };
         print(format_args!("  saved     {}", saved.display()));
         print(format_args!(
-            "  go on     trainspec run {}{dir}{more}",
-            self.file
+            "  go on     trainspec run {}{}{more}",
+            self.file,
+            self.given.run_options()
         ));
         if !self.spec.evals.is_empty() {
             print(format_args!(
-                "  evaluate  trainspec eval {}{dir}",
-                self.file
+                "  evaluate  trainspec eval {}{}",
+                self.file, self.given.again
             ));
         }
         let writes_events = |hook: &trainspec_compiler::typed::Hook| hook.kind.word() == "summary";
         if self.spec.hooks.iter().any(writes_events) {
+            let folder = super::shell_word(&folder);
             print(format_args!("  plot      trainspec plot {folder}"));
         }
     }
+}
+
+/// What the event files beside a checkpoint say of evaluations up to its step. Where they cannot be read there is nothing to say.
+fn evaluated_before(checkpoint: &Path, step: u64) -> Vec<(String, f64, u64)> {
+    let folder = checkpoint.parent().unwrap_or(Path::new(""));
+    let curves = RunSummary::of(folder).map_or_else(|_| Vec::new(), |run| run.curves);
+    let mut found = Vec::new();
+    for curve in curves.iter().filter(|curve| curve.evaluation.is_some()) {
+        for (at, value) in &curve.points {
+            let at = u64::try_from(*at).ok().filter(|at| *at <= step);
+            found.extend(at.map(|at| (curve.tag.clone(), *value, at)));
+        }
+    }
+    found
 }
 
 /// The line of an evaluation; `None` for other events.
