@@ -12,6 +12,8 @@ mod gradcheck;
 mod inspect;
 mod kills;
 mod memory;
+#[cfg(target_os = "linux")]
+mod pages;
 mod resume;
 mod run;
 mod search;
