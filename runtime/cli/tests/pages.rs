@@ -14,6 +14,7 @@
 //! - `mask: REGEX => TEXT`: replaces what differs from run to run, from here on
 //! - `mask here: REGEX => TEXT`: the same in the next block alone
 //! - `late: REGEX`: lines that come from a thread, so that others may come before them
+//! - `block: NAME`: writes the next block of another kind as a file
 //! - `same: FILE as PATH`: a file that the session has written is that of the repository
 //! - `fresh`: goes on in an empty folder, with the same masks
 
@@ -118,6 +119,8 @@ struct Page {
     late: Vec<Regex>,
     /// Masks of the next block.
     here: Vec<(Regex, String)>,
+    /// The file that the next block of another kind is.
+    block: Option<String>,
     failures: Vec<String>,
 }
 
@@ -129,6 +132,7 @@ impl Page {
             terminal,
             late: Vec::new(),
             here: Vec::new(),
+            block: None,
             failures: Vec::new(),
         }
     }
@@ -149,6 +153,15 @@ impl Page {
                     found += "```\n";
                     self.terminal.masks.truncate(common);
                 }
+                _ if line.starts_with("```") => {
+                    // Another kind of block, up to its end.
+                    let block: Vec<&str> = lines.by_ref().take_while(|l| *l != "```").collect();
+                    let text: String = block.iter().map(|line| format!("{line}\n")).collect();
+                    if let Some(name) = self.block.take() {
+                        self.terminal.folder.write(&name, &text);
+                    }
+                    found += &format!("{text}```\n");
+                }
                 _ => {}
             }
         }
@@ -166,6 +179,8 @@ impl Page {
                 self.late.push(Regex::new(pattern).expect("a pattern"));
             } else if let Some(files) = line.strip_prefix("same: ") {
                 self.compare_files(files);
+            } else if let Some(name) = line.strip_prefix("block: ") {
+                self.block = Some(name.to_owned());
             } else if line == "fresh" {
                 let masks = self.terminal.masks.split_off(1);
                 self.terminal = Terminal::new();

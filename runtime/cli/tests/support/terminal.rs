@@ -93,7 +93,7 @@ impl Terminal {
 
     /// Types a command; what a person sees, in lines. The next one is typed where this one has gone to, and knows its exit code.
     ///
-    /// With `interrupt_after` Ctrl-C is pressed when so many lines are there, and `^C` stands after them.
+    /// With `interrupt_after: N` Ctrl-C is pressed when N lines are there, and `^C` stands after them.
     pub fn typed(&mut self, typed: &str, interrupt_after: Option<usize>) -> Vec<String> {
         let left = self.home.0.join("at");
         let script = format!(
