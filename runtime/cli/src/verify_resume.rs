@@ -133,13 +133,15 @@ fn command(arguments: &Arguments, dir: &Path, save_every: Option<u64>) -> Result
     Ok(command)
 }
 
-/// Trains to the end.
+/// Trains to the end. What the run says is shown where it fails.
 fn finish(arguments: &Arguments, dir: &Path, save_every: Option<u64>) -> Result<(), String> {
-    let status = command(arguments, dir, save_every)?.status();
-    match status.map_err(|e| format!("cannot start a run: {e}"))? {
-        status if status.success() => Ok(()),
-        status => Err(format!("a run failed: {status}")),
+    let output = command(arguments, dir, save_every)?.output();
+    let output = output.map_err(|e| format!("cannot start a run: {e}"))?;
+    if output.status.success() {
+        return Ok(());
     }
+    note(String::from_utf8_lossy(&output.stderr).trim_end());
+    Err(format!("a run failed: {}", output.status))
 }
 
 /// Starts a run and kills it after a time; false where it was faster.

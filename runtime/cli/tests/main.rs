@@ -5,7 +5,6 @@
 mod artifacts;
 mod command;
 mod export;
-mod files;
 #[cfg(target_os = "linux")]
 mod golden;
 mod gradcheck;

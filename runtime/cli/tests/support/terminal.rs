@@ -54,7 +54,9 @@ impl Terminal {
                 "" => from.file_name().expect("a name").to_owned(),
                 name => name.into(),
             };
-            copy(&from, &self.folder.0.join(name));
+            let to = self.folder.0.join(name);
+            std::fs::create_dir_all(to.parent().expect("a folder")).expect("a folder");
+            copy(&from, &to);
         } else if let Some(name) = line.strip_prefix("file: ") {
             let mut content = String::new();
             for line in lines.by_ref() {
