@@ -112,6 +112,47 @@ fn commands_on_pages_know_their_options() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// The table of commands has a row for each command, and options that it has.
+#[test]
+fn the_table_of_commands_is_complete() {
+    let table = std::fs::read_to_string(root().join("docs/commands.md")).expect("a page");
+    let terminal = Terminal::new();
+    let help = |name: &str| {
+        let output = terminal.shell(&format!("trainspec {name} --help")).output();
+        String::from_utf8_lossy(&output.expect("sh").stdout).into_owned()
+    };
+    let all = help("");
+    let listed = all.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let listed = listed.take_while(|line| !line.is_empty());
+    let commands = listed.filter_map(|line| line.strip_prefix("  "));
+    let commands = commands.filter(|line| !line.starts_with([' ', 'h']));
+    let mut count = 0;
+    let mut wrong = Vec::new();
+    for name in commands.filter_map(|line| line.split(' ').next()) {
+        count += 1;
+        let row = table.lines().find(|line| {
+            let cell = line.split('|').nth(1).unwrap_or_default();
+            let mut words = cell.split(|c: char| !c.is_alphanumeric() && c != '-');
+            line.starts_with('|') && words.any(|word| word == name)
+        });
+        let Some(row) = row else {
+            wrong.push(format!("docs/commands.md lacks `{name}`"));
+            continue;
+        };
+        let help = help(name);
+        // In the rows of one command; what a row says of others stands in words.
+        let code = row.split('`').skip(1).step_by(2);
+        for option in code.filter(|code| code.starts_with("--")) {
+            let option = option.split([' ', '=']).next().unwrap_or_default();
+            if !help.contains(option) && !row.contains("`, `diff`") {
+                wrong.push(format!("docs/commands.md: `{name}` has no {option}"));
+            }
+        }
+    }
+    assert!(count > 20, "{count} commands");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// A page as it is read.
 struct Page {
     terminal: Terminal,
