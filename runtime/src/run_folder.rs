@@ -3,6 +3,7 @@
 //! In: a folder, and the training that is about to run there. Out: a fresh folder, or the checkpoint to resume from. A folder that belongs
 //! to another training, or whose data files have changed, is refused with what differs.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,9 +93,11 @@ impl RunFolder {
                 aside.display()
             ));
         }
-        storage
-            .create_dir_all(path)
-            .map_err(|e| failed(path, "create the folder", e))?;
+        storage.create_dir_all(path).map_err(|e| {
+            failed(path, "create the folder", e).help(
+                "`--dir FOLDER` of the command names another folder, as `dir` of `checkpoint` does",
+            )
+        })?;
         let lock = lock(env, path)?;
         notes.extend(remove_temporaries(storage, path)?);
         let file = path.join(RUN_FILE);
@@ -109,7 +112,9 @@ impl RunFolder {
                     Error::new(Code::DataLoss, message)
                         .help("`--fresh` moves the folder aside and starts over")
                 })?;
-                notes.extend(compare(path, &known, run, &fingerprints)?);
+                let spec = storage.read(&path.join(SPEC_FILE)).unwrap_or_default();
+                let spec = String::from_utf8_lossy(&spec);
+                notes.extend(compare(path, &known, &spec, run, &fingerprints)?);
             }
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
             Err(e) => return Err(failed(&file, "read it", e)),
@@ -230,6 +235,7 @@ fn lock(env: &Env, path: &Path) -> Result<Box<dyn Lock>, Error> {
 fn compare(
     path: &Path,
     known: &Value,
+    spec_before: &str,
     run: &RunDescription,
     fingerprints: &Map<String, Value>,
 ) -> Result<Vec<String>, Error> {
@@ -248,6 +254,11 @@ fn compare(
         let before = known["canonical"].as_str().unwrap_or_default();
         let what = run.identity.difference(before);
         return refused(match what {
+            // A line of the graph, which nobody has written.
+            Some(lines) if lines.starts_with("`%") => {
+                let lines = changed_line(spec_before, &run.text).unwrap_or(lines);
+                format!("its model now has {lines}")
+            }
             Some(lines) => format!("the spec now has {lines}"),
             None => "the spec is another one".to_owned(),
         });
@@ -279,6 +290,23 @@ fn compare(
         return refused(format!("it was also trained on {file}"));
     }
     Ok(notes)
+}
+
+/// The line of a text that has changed, now and before; `None` where it is not one alone.
+fn changed_line(before: &str, now: &str) -> Option<String> {
+    let only_in = |text: &str, other: &str| {
+        let known: HashSet<String> = other.lines().map(|line| line.trim().to_owned()).collect();
+        let mut lines = text
+            .lines()
+            .map(str::trim)
+            .filter(|line| !known.contains(*line));
+        lines
+            .next()
+            .filter(|_| lines.next().is_none())
+            .map(str::to_owned)
+    };
+    let (before, now) = (only_in(before, now)?, only_in(now, before)?);
+    Some(format!("`{now}`, and before `{before}`"))
 }
 
 /// The first of `PATH.1`, `PATH.2`, ... that is free.

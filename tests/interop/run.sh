@@ -39,3 +39,5 @@ printf -- '-- %s\n' "exported models"
 "$venv/bin/python" tests/interop/export.py "$target/debug/trainspec"
 printf -- '-- %s\n' "training"
 "$venv/bin/python" tests/interop/training.py "$target/debug/trainspec"
+printf -- '-- %s\n' "Python on pages"
+"$venv/bin/python" tests/interop/pages.py

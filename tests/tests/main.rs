@@ -5,6 +5,7 @@
 mod architecture;
 mod arrows;
 mod attention;
+mod book;
 mod doc_examples;
 mod docs;
 mod explain;

@@ -13,7 +13,7 @@ use trainspec_compiler::typed::{HookKind, Interval, Spec};
 use trainspec_formats::checkpoint::{CheckpointReader, latest_checkpoint};
 
 use crate::failure::Failure;
-use crate::output::{count, print};
+use crate::output::{count, note, print};
 use crate::{BAD_INPUT, FAILED, FINE, Format, files};
 
 /// How often a run is started over that could not be killed before its end.
@@ -184,16 +184,18 @@ fn command(arguments: &Arguments, dir: &Path, save_every: Option<u64>) -> Result
     Ok(command)
 }
 
-/// Trains to the end.
+/// Trains to the end. What the run says is shown where it fails.
 fn finish(arguments: &Arguments, dir: &Path, save_every: Option<u64>) -> Result<(), Failure> {
-    let status = command(arguments, dir, save_every)?.status();
-    match status.map_err(|e| Failure::output(format!("cannot start a run: {e}")))? {
-        status if status.success() => Ok(()),
+    let output = command(arguments, dir, save_every)?.output();
+    let output = output.map_err(|e| Failure::output(format!("cannot start a run: {e}")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    note(String::from_utf8_lossy(&output.stderr).trim_end());
+    match output.status.code() == Some(i32::from(BAD_INPUT)) {
         // It has said why.
-        status if status.code() == Some(i32::from(BAD_INPUT)) => {
-            Err(Failure::input("the spec cannot be trained"))
-        }
-        status => Err(Failure::output(format!("a run failed: {status}"))),
+        true => Err(Failure::input("the spec cannot be trained")),
+        false => Err(Failure::output(format!("a run failed: {}", output.status))),
     }
 }
 

@@ -9,11 +9,9 @@
 //! - `// mask: REGEX => TEXT`: replaces what differs from run to run, such as times
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-use regex_lite::Regex;
-
-use crate::support::{Folder, code, err, out, root, trainspec};
+use crate::support::terminal::Terminal;
+use crate::support::{code, err, out, trainspec};
 
 #[test]
 fn goldens_of_the_command_hold() {
@@ -73,35 +71,16 @@ fn verify(path: &PathBuf) -> Option<String> {
 
 /// The golden with what its commands print now.
 fn run(text: &str) -> String {
-    let folder = Folder::new();
-    let home = Folder::new();
-    let mut masks = vec![(
-        Regex::new(&regex_escaped(&folder.0)).unwrap(),
-        "FOLDER".to_owned(),
-    )];
+    let mut terminal = Terminal::new();
     let mut found = String::new();
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
         found += &format!("{line}\n");
-        if let Some(path) = line.strip_prefix("// copy: ") {
-            let from = root().join(path);
-            copy(&from, &folder.0.join(from.file_name().expect("a name")));
-        } else if let Some(name) = line.strip_prefix("// file: ") {
-            let mut content = String::new();
-            for line in lines.by_ref() {
-                found += &format!("{line}\n");
-                if line == "// end" {
-                    break;
-                }
-                content += &format!("{line}\n");
-            }
-            folder.write(name, content);
-        } else if let Some(mask) = line.strip_prefix("// mask: ") {
-            let (pattern, text) = mask.split_once(" => ").expect("a mask has two parts");
-            masks.push((Regex::new(pattern).expect("a pattern"), text.to_owned()));
-        } else if let Some(typed) = line.strip_prefix("$ ") {
+        if let Some(typed) = line.strip_prefix("$ ") {
             while lines.next_if(|line| is_expected(line)).is_some() {}
-            found += &printed(typed, &folder, &home, &masks);
+            found += &printed(typed, &terminal);
+        } else if let Some(directive) = line.strip_prefix("// ") {
+            terminal.obeys(directive, &mut lines, |line| found += &format!("{line}\n"));
         }
     }
     found
@@ -114,27 +93,11 @@ fn is_expected(line: &str) -> bool {
 }
 
 /// What a command prints, marked.
-fn printed(typed: &str, folder: &Folder, home: &Folder, masks: &[(Regex, String)]) -> String {
-    let command = Path::new(env!("CARGO_BIN_EXE_trainspec"));
-    let own = command.parent().expect("a folder").display().to_string();
-    let path = std::env::var("PATH").unwrap_or_default();
-    let output = Command::new("sh")
-        .args(["-c", typed])
-        .current_dir(&folder.0)
-        .env("PATH", format!("{own}:{path}"))
-        .env("HOME", &home.0)
-        .env("TZ", "UTC")
-        .env_remove("NO_COLOR")
-        .env_remove("COLUMNS")
-        .stdin(Stdio::null())
-        .output()
-        .expect("sh");
+fn printed(typed: &str, terminal: &Terminal) -> String {
+    let output = terminal.shell(typed).output().expect("sh");
     let mut text = String::new();
     for (mark, stream) in [("//>", out(&output)), ("//!", err(&output))] {
-        let masked = masks.iter().fold(stream, |stream, (pattern, text)| {
-            pattern.replace_all(&stream, text.as_str()).into_owned()
-        });
-        for line in masked.lines() {
+        for line in terminal.masked(&stream).lines() {
             text += format!("{mark} {line}").trim_end();
             text.push('\n');
         }
@@ -142,21 +105,5 @@ fn printed(typed: &str, folder: &Folder, home: &Folder, masks: &[(Regex, String)
     match code(&output) {
         0 => text,
         code => format!("{text}//= {code}\n"),
-    }
-}
-
-fn regex_escaped(path: &Path) -> String {
-    regex_lite::escape(&path.display().to_string())
-}
-
-fn copy(from: &Path, to: &Path) {
-    if from.is_dir() {
-        std::fs::create_dir_all(to).expect("a folder");
-        for entry in std::fs::read_dir(from).expect("a readable folder") {
-            let entry = entry.expect("a readable entry");
-            copy(&entry.path(), &to.join(entry.file_name()));
-        }
-    } else {
-        std::fs::copy(from, to).expect("a copy");
     }
 }

@@ -5,13 +5,14 @@
 mod artifacts;
 mod command;
 mod export;
-mod files;
 #[cfg(target_os = "linux")]
 mod golden;
 mod gradcheck;
 mod inspect;
 mod kills;
 mod memory;
+#[cfg(target_os = "linux")]
+mod pages;
 mod resume;
 mod run;
 mod search;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trainspec::StopToken;
-use trainspec::runs::is_minimized;
+use trainspec::runs::{RunSummary, is_minimized};
 use trainspec::saver::RestorePlan;
 use trainspec::session::{End, Event, Observer};
 use trainspec_compiler::source::Sources;
@@ -34,6 +34,8 @@ pub(super) struct Printer<'a> {
     evaluations: Vec<(String, String)>,
     /// The best value of the first metric of an evaluation, and its step.
     best: Option<(String, f64, u64)>,
+    /// What evaluations measured before this run was resumed: metric, value and step.
+    earlier: Vec<(String, f64, u64)>,
     /// The last checkpoint.
     saved: Option<PathBuf>,
     /// Step and time of the line before.
@@ -87,6 +89,7 @@ impl<'a> Printer<'a> {
             bar: if has_bar { Bar::on_terminal() } else { None },
             evaluations: Vec::new(),
             best: None,
+            earlier: Vec::new(),
             saved: None,
             last: None,
             step_records: None,
@@ -183,6 +186,9 @@ impl<'a> Printer<'a> {
                     bar.begins_at(*step);
                 }
                 self.saved = Some(path.clone());
+                if !self.quiet {
+                    self.earlier = evaluated_before(path, *step);
+                }
                 self.line(format!(
                     "resumed from {} at step {step}{again}",
                     path.display()
@@ -233,13 +239,24 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Keeps the best value of the metric that is evaluated first.
+    /// Keeps the best value of the metric that is evaluated first, also of what an earlier run measured.
     fn keep_best(&mut self, metric: &str, value: f64, step: u64) {
-        let is_better = match &self.best {
-            Some((known, _, _)) if known != metric => false,
-            Some((_, best, _)) if is_minimized(metric) => value < *best,
-            Some((_, best, _)) => value > *best,
-            None => value.is_finite(),
+        for (known, value, step) in std::mem::take(&mut self.earlier) {
+            if known == metric {
+                self.keep_better(metric, value, step);
+            }
+        }
+        self.keep_better(metric, value, step);
+    }
+
+    fn keep_better(&mut self, metric: &str, value: f64, step: u64) {
+        // In the precision of event files, so that one value is not better than itself.
+        let (new, best) = (value as f32, self.best.as_ref().map(|best| best.1 as f32));
+        let is_better = match (&self.best, best) {
+            (Some((known, _, _)), _) if known != metric => false,
+            (_, Some(best)) if is_minimized(metric) => new < best,
+            (_, Some(best)) => new > best,
+            (_, None) => value.is_finite(),
         };
         if is_better {
             self.best = Some((metric.to_owned(), value, step));
@@ -306,6 +323,20 @@ impl<'a> Printer<'a> {
             print(format_args!("  {what:<9} {command}"));
         }
     }
+}
+
+/// What the event files beside a checkpoint say of evaluations up to its step. Where they cannot be read there is nothing to say.
+fn evaluated_before(checkpoint: &Path, step: u64) -> Vec<(String, f64, u64)> {
+    let folder = checkpoint.parent().unwrap_or(Path::new(""));
+    let curves = RunSummary::of(folder).map_or_else(|_| Vec::new(), |run| run.curves);
+    let mut found = Vec::new();
+    for curve in curves.iter().filter(|curve| curve.evaluation.is_some()) {
+        for (at, value) in &curve.points {
+            let at = u64::try_from(*at).ok().filter(|at| *at <= step);
+            found.extend(at.map(|at| (curve.tag.clone(), *value, at)));
+        }
+    }
+    found
 }
 
 /// The line of an evaluation; `None` for other events.

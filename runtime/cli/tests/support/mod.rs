@@ -7,6 +7,9 @@
     reason = "each test includes it and uses a part"
 )]
 
+#[cfg(unix)]
+pub mod terminal;
+
 use std::process::{Command, Output, Stdio};
 
 pub use trainspec_testing::folders::{Folder, root};
