@@ -92,8 +92,7 @@ impl RunFolder {
                 aside.display()
             ));
         }
-        storage
-            .create_dir_all(path)
+        files::create_dir_in(storage, path, Durability::Synced)
             .map_err(|e| failed(path, "create the folder", e))?;
         let lock = lock(env, path)?;
         notes.extend(remove_temporaries(storage, path)?);
