@@ -14,6 +14,7 @@ mod input_faults;
 mod interruptions;
 mod macro_programs;
 mod macros;
+mod manager_faults;
 mod monitored;
 #[path = "../../cli/templates/rust/main.rs"]
 mod new_program;
