@@ -38,6 +38,7 @@ mod settings;
 mod spec_hooks;
 mod stages;
 mod supervisor;
+mod supervisor_details;
 mod support;
 mod table;
 mod tables;
