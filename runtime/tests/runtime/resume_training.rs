@@ -174,7 +174,7 @@ fn the_loss_scale_and_its_count_are_saved_and_go_on() {
     };
     let straight = folder("scaled-straight");
     let (expected, _) = train_to(&straight, SCALED, 6, 2);
-    // Before the steps 2 and 5 the second record overflows, which halves the scale; the steps 3 and 6 are the second in a row that do not.
+    // Before the steps 2 and 5 the second record overflows, which divides the scale by 2; the steps 3 and 6 are the second in a row that do not.
     let scales = [
         (1024.0, 1),
         (512.0, 1),
