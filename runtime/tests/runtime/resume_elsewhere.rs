@@ -6,6 +6,8 @@ use trainspec::env::Env;
 use trainspec::saver::{Format, Records, Saver, SaverOptions, restore};
 use trainspec::session::{Event, Options};
 use trainspec::{Engine, State, train};
+use trainspec_formats::checkpoint::load_variable;
+use trainspec_testing::folders::oracle;
 
 use crate::resume::{Folder, bits, options, resumed_at, run, training};
 use crate::support::{MemoryEnv, RunDir, numbers, spec};
@@ -203,4 +205,73 @@ fn a_run_says_how_far_it_has_read_its_data_again() {
     // At most once a second: where the time stands still, not at all.
     let events = until(40, &standing);
     assert_eq!(read_again(&events), [0_u64; 0]);
+}
+
+#[test]
+fn oracle_a_checkpoint_of_tensorflow_in_the_folder_of_a_run_is_gone_on_from() {
+    for (name, layer, dtype, step, left_over) in [
+        ("v1", "layer", "f32", 4, "c64"),
+        ("single", "layer1", "f64", 0, "scalar"),
+    ] {
+        let text = format!(
+            "spec taken;
+             data d {{ source csv(\"points.csv\"); feature x: f32; feature y: f32; repeat; batch 2; }}
+             block {layer}(x) {{
+                 param w: f32[3, 4] = zeros();
+                 param b: {dtype}[4] = zeros();
+                 cast(x @ w, {dtype}) + b
+             }}
+             model (x: f32[batch], y: f32[batch]) {{
+                 let h = expand_dims(x, axis: 1) * [1.0, 2.0, 3.0] |> {layer};
+                 loss mean(square(cast(sum(h, axis: 1), f32) - y));
+             }}
+             train {{ data d; optimizer gradient_descent(0.0); steps {}; }}
+             hooks {{ checkpoint (dir: \"unused\", every: 1 steps, keep: 9); }}",
+            step + 2
+        );
+        let folder = Folder::new(&format!("tensorflow-{name}"));
+        let from = oracle().join("checkpoints").join(name);
+        std::fs::create_dir_all(folder.run()).unwrap();
+        for file in std::fs::read_dir(&from).unwrap() {
+            let file = file.unwrap();
+            std::fs::copy(file.path(), folder.run().join(file.file_name())).unwrap();
+        }
+        let (state, events) = run(&spec(&text), &options(&folder));
+        assert_eq!(resumed_at(&events), Some(step), "{name}: {events:?}");
+        let over = notes(&events, "so the input starts over");
+        assert_eq!(over.len(), 1, "{name}: {events:?}");
+        let listed = notes(&events, "values are restored");
+        assert!(
+            listed.len() == 1 && listed[0].contains(left_over),
+            "{events:?}"
+        );
+        assert_eq!(state.step(), step + 2);
+        // With a learning rate of 0 the variables are those of the checkpoint.
+        for variable in ["w", "b"] {
+            let variable = format!("{layer}/{variable}");
+            let expected = load_variable(&from, &variable).unwrap();
+            let found = state.get(&variable).unwrap().to_f64s();
+            let expected: Vec<f64> = match dtype {
+                "f64" if variable.ends_with('b') => expected.to_vec().unwrap(),
+                _ => expected
+                    .to_vec::<f32>()
+                    .unwrap()
+                    .into_iter()
+                    .map(f64::from)
+                    .collect(),
+            };
+            assert_eq!(found, expected, "{name}: {variable}");
+            assert!(expected.iter().any(|x| *x != 0.0));
+        }
+        // The next run goes on from its own.
+        let more = text.replace(
+            &format!("steps {}", step + 2),
+            &format!("steps {}", step + 3),
+        );
+        let (_, events) = run(&spec(&more), &options(&folder));
+        assert!(
+            notes(&events, "starts over").is_empty(),
+            "{name}: {events:?}"
+        );
+    }
 }
