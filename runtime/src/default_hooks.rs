@@ -11,6 +11,7 @@ use trainspec_compiler::typed::{
     CheckpointFormat, DefaultHook, Hook, HookKind, Interval, Named, NamedKind, Spec, Summary,
     SummaryKind, TrainEnd,
 };
+use trainspec_formats::files::{Durability, create_dir_in};
 
 use crate::session::Options;
 use crate::trainer::run_dir;
@@ -91,7 +92,7 @@ pub fn writable_default_hooks(spec: &Arc<Spec>, options: &Options) -> (Arc<Spec>
     let Some(dir) = run_dir(&with_hooks, options) else {
         return (with_hooks, None);
     };
-    match options.env.storage.create_dir_all(&dir) {
+    match create_dir_in(&options.env.storage, &dir, Durability::Synced) {
         Ok(()) => (with_hooks, None),
         Err(error) => {
             let why = format!(

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use trainspec_compiler::diag::Diagnostic;
+use trainspec_compiler::ir::graph;
 use trainspec_compiler::ir::plan::Cost;
 use trainspec_compiler::lower::Binding;
 use trainspec_compiler::typed::Spec;
@@ -16,7 +17,7 @@ use crate::data::{DataContext, Element, Input, Pipeline};
 use crate::default_hooks::with_default_hooks;
 use crate::memory::{self, Buffer};
 use crate::program::{self, Engine};
-use crate::saver::{NewestCheckpoint, RestorePlan};
+use crate::saver::{NewestCheckpoint, RestorePlan, is_scratch};
 use crate::schedule_curves::schedule_curves;
 use crate::session::{DataSize, EventQueue, Options, bind, parameters, the_model, the_train};
 use crate::trainer::{
@@ -59,6 +60,9 @@ pub struct DryRun {
     pub step_bytes: u64,
     /// The bytes of the first batch; with `accumulate` of all micro-batches of an update.
     pub batch_bytes: u64,
+    /// What `accumulate` takes of all these bytes: the partial sums of gradients, the program of the micro-batches, and every batch of an
+    /// update but one. 0 without it.
+    pub accumulate_bytes: u64,
     /// The bytes that this process can still allocate, where the system says it.
     pub available_bytes: Option<u64>,
     /// The floating-point operations of a step; `None` by the interpreter.
@@ -135,6 +139,7 @@ pub fn dry_run(spec: &Arc<Spec>, options: &Options) -> Result<DryRun, Error> {
         state_bytes: state_bytes(&state),
         step_bytes: 0,
         batch_bytes: all_batches,
+        accumulate_bytes: all_batches - batch_bytes(&batch) + partial_sums_bytes(&state),
         available_bytes: memory::available(),
         step_flops: None,
         resumes: None,
@@ -180,6 +185,7 @@ pub fn dry_run(spec: &Arc<Spec>, options: &Options) -> Result<DryRun, Error> {
             }
             ProgramKind::MicroBatch => {
                 report.step_bytes += bytes;
+                report.accumulate_bytes += bytes;
                 // The last micro-batch is part of the step.
                 let parts = flops.map(|flops| flops.saturating_mul(micro_batches - 1));
                 report.step_flops = report
@@ -215,6 +221,12 @@ fn warm_start_plan(spec: &Arc<Spec>, options: &Options) -> Result<Option<Restore
     }
     let mut state = State::uninitialized(&Trainable::from(spec.clone()))?;
     warm_start(spec, options, &mut state)
+}
+
+/// The bytes of what is kept between the micro-batches of an update.
+fn partial_sums_bytes(state: &[graph::State]) -> u64 {
+    let scratch = state.iter().filter(|one| is_scratch(&one.name));
+    scratch.map(|one| one.ty.bytes()).sum()
 }
 
 fn batch_bytes(batch: &Element) -> u64 {

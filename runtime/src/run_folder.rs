@@ -93,7 +93,7 @@ impl RunFolder {
                 aside.display()
             ));
         }
-        storage.create_dir_all(path).map_err(|e| {
+        files::create_dir_in(storage, path, Durability::Synced).map_err(|e| {
             failed(path, "create the folder", e).help(
                 "`--dir FOLDER` of the command names another folder, as `dir` of `checkpoint` does",
             )

@@ -6,10 +6,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ndarray::{Array1, Array2};
-use trainspec::InputView;
 use trainspec::internals::data::{DataContext, Pipeline};
+use trainspec::monitored::{InitialSession, MonitoredSession};
 use trainspec::session::{Event, Options, Session};
 use trainspec::train;
+use trainspec::{Engine, Graph, InputView};
 use trainspec_compiler::Compilation;
 use trainspec_compiler::source::NoFiles;
 use trainspec_formats::examples::{encode, example};
@@ -22,9 +23,12 @@ struct Peak;
 static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+/// The bytes of all allocations.
+static BYTES: AtomicUsize = AtomicUsize::new(0);
 
 fn add(bytes: usize) {
     ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+    BYTES.fetch_add(bytes, Ordering::Relaxed);
     let now = ALLOCATED.fetch_add(bytes, Ordering::Relaxed) + bytes;
     PEAK.fetch_max(now, Ordering::Relaxed);
 }
@@ -109,6 +113,62 @@ fn a_step_through_the_module_of_the_macro_allocates_nothing() {
     let later = (0..100).map(|_| step()).sum::<f32>();
     assert_eq!(ALLOCATIONS.load(Ordering::Relaxed) - before, 0);
     assert!(later < 20.0 * first);
+}
+
+/// What something allocates each time: how often, and how many bytes. The first times compile, and allocate scratch.
+fn allocated(mut each: impl FnMut()) -> (usize, usize) {
+    (0..5).for_each(|_| each());
+    let counts = || [&ALLOCATIONS, &BYTES].map(|count| count.load(Ordering::Relaxed));
+    let before = counts();
+    (0..20).for_each(|_| each());
+    let after = counts();
+    let all = [0, 1].map(|i| after[i] - before[i]);
+    assert!(all.iter().all(|count| count % 20 == 0), "{all:?}");
+    (all[0] / 20, all[1] / 20)
+}
+
+#[test]
+fn runs_allocate_nothing_that_grows_with_the_model() {
+    let _alone = ALONE.lock();
+    let sizes = [8, 80_000].map(|size| {
+        let text = format!(
+            "spec sized; model (x: f32[batch, {size}], y: f32[batch]) {{
+                 param w: f32[{size}] = ones();
+                 loss mean(square(sum(x * w, axis: 1) - y));
+             }}
+             train {{ optimizer adam(1e-3); }}"
+        );
+        let spec = trainspec::check("sized", &text).unwrap();
+        let options = Options {
+            engine: Engine::compiled(1),
+            ..Options::default()
+        };
+        let (x, y, shape) = (vec![0.5_f32; 4 * size], [1.0_f32; 4], [4, size]);
+        let feeds = [
+            ("x", InputView::new(&shape, &x)),
+            ("y", InputView::new(&[4], &y)),
+        ];
+        let mut session = Session::new(&spec, &options).unwrap();
+        // The results of a step are references to buffers that the next one takes.
+        let step = allocated(|| assert!(session.step(&feeds).is_ok()));
+        assert_eq!(step, (0, 0));
+        let run = allocated(|| drop(session.run("train_op", &feeds).unwrap()));
+        let loss = allocated(|| drop(session.run(("train_op", "loss"), &feeds).unwrap()));
+        // What is fetched is given away, so it is copied.
+        let fetched = allocated(|| drop(session.run("w", &feeds).unwrap()));
+        assert!(fetched.1 >= 4 * size, "{fetched:?}");
+        let creator = Box::new(InitialSession { options });
+        let graph = Graph::new(&spec);
+        let mut monitored = MonitoredSession::new(graph, creator, Vec::new()).unwrap();
+        let monitored = allocated(|| drop(monitored.run("train_op", &feeds).unwrap()));
+        [run, loss, monitored]
+    });
+    assert_eq!(sizes[0], sizes[1]);
+    // Lists of targets and values: a few hundred bytes.
+    assert!(
+        sizes[0].iter().all(|(_, bytes)| *bytes < 2_000),
+        "{sizes:?}"
+    );
 }
 
 #[test]

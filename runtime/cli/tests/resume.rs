@@ -104,6 +104,82 @@ fn a_signal_saves_and_says_how_to_go_on() {
     }
 }
 
+/// Batches of 1000 records and of one in turn. A step with the first takes moments, and seconds where it is interpreted: within it a run
+/// does not look whether it is to stop.
+const SLOW: &str = r#"
+spec slow;
+
+data points {
+    source csv("many.csv");
+    feature x: f32;
+    feature y: f32;
+    repeat;
+    batch (size: 1_000, remainder: keep);
+}
+
+model (x: f32[batch], y: f32[batch]) {
+    param w: f32[400, 400] = normal(stddev: 0.01);
+    let wide = expand_dims(x, axis: 1) * fill([1, 400], 1.0);
+    let guess = sum(wide @ w @ w @ w @ w @ w @ w, axis: 1);
+    loss mean(square(guess - y));
+}
+
+train { data points; optimizer gradient_descent(1e-9); steps 3; }
+
+hooks {
+    checkpoint (dir: "runs/slow", every: 5 steps);
+    log        (loss, every: 1 steps);
+}
+"#;
+
+#[cfg(unix)]
+#[test]
+fn a_second_signal_exits_at_once_and_loses_nothing_that_was_saved() {
+    use std::io::{BufRead, BufReader};
+    for (signal, expected) in [("-INT", 130), ("-TERM", 143)] {
+        let folder = folder(1);
+        folder.write("slow.trainspec", SLOW.as_bytes());
+        let rows: String = (0..1_001).map(|i| format!("0.5,{}\n", i % 7)).collect();
+        folder.write("many.csv", rows.as_bytes());
+        let first = folder.run(&["run", "slow.trainspec", "--steps", "1"]);
+        assert_eq!(code(&first), 0, "{}", err(&first));
+        let mut child = command(&["run", "slow.trainspec", "--interpret"])
+            .current_dir(&folder.0)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        // The next step is the slow one.
+        assert!(lines.any(|line| line.unwrap().starts_with("step 2 ")));
+        let pid = child.id().to_string();
+        // Two that come at the same time are one: until it has ended.
+        let mut sent = 0;
+        while child.try_wait().unwrap().is_none() {
+            let killed = std::process::Command::new("kill")
+                .args([signal, &pid])
+                .stderr(Stdio::null())
+                .status();
+            sent += u64::from(killed.unwrap().success());
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        assert!(sent >= 2, "{sent}");
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(code(&output), expected, "{}", err(&output));
+        // It has neither finished the step nor saved it.
+        let said = err(&output).contains("`trainspec run slow.trainspec");
+        assert!(!said, "{}", err(&output));
+        let runs = folder.0.join("runs/slow");
+        assert!(runs.join("model.ckpt-1.index").exists());
+        assert!(!runs.join("model.ckpt-2.index").exists());
+        assert!(!runs.join("model.ckpt-3.index").exists());
+        let again = folder.run(&["run", "slow.trainspec", "--steps", "2"]);
+        assert_eq!(code(&again), 0, "{}", err(&again));
+        let resumed = "resumed from runs/slow/model.ckpt-1 at step 1";
+        assert!(out(&again).contains(resumed), "{}", out(&again));
+    }
+}
+
 #[test]
 fn killed_and_resumed_is_never_killed() {
     let path = root().join("examples/monitored.trainspec");

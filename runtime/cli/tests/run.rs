@@ -480,6 +480,17 @@ fn a_dry_run_says_what_a_training_needs_and_trains_nothing() {
         let output = folder.run(&["run", "--dry-run", engine, "plane.trainspec"]);
         assert_eq!(code(&output), 0, "{}", err(&output));
     }
+    // What gradient accumulation takes is said where it is asked for.
+    assert!(!text.contains("accumulate"), "{text}");
+    let accumulated = PLANE.replace("train {", "train { accumulate 4;");
+    folder.write("plane.trainspec", accumulated.as_bytes());
+    let output = folder.run(&["run", "--dry-run", "plane.trainspec"]);
+    let text = out(&output);
+    let line = text.lines().find(|line| line.starts_with("accumulate 4: "));
+    let line = line.unwrap_or_else(|| panic!("{text}{}", err(&output)));
+    assert!(line.contains("of the memory, for partial sums"), "{line}");
+    let more = "the program of micro-batches, and 3 more batches";
+    assert!(line.ends_with(more), "{line}");
 }
 
 #[test]

@@ -195,6 +195,24 @@ pub(crate) fn sync_name(
     synced.map_err(|e| FormatError::io(kind, "write it", e).in_file(path))
 }
 
+/// Creates a folder and those above it, where they do not exist. Each new one is safe from a power failure, which would lose all that is
+/// in it: the folders that hold them are synced.
+pub fn create_dir_in(
+    storage: &Arc<dyn Storage>,
+    folder: &Path,
+    durability: Durability,
+) -> io::Result<()> {
+    let missing = |folder: &&Path| !folder.as_os_str().is_empty() && !storage.exists(folder);
+    let made: Vec<&Path> = folder.ancestors().take_while(missing).collect();
+    storage.create_dir_all(folder)?;
+    if durability == Durability::Synced {
+        for folder in made {
+            storage.sync(folder.parent().unwrap_or(Path::new("")))?;
+        }
+    }
+    Ok(())
+}
+
 /// Replaces the contents of a file atomically.
 pub fn replace(kind: FileKind, path: &Path, bytes: &[u8], durability: Durability) -> Result<()> {
     replace_in(&storage::local(), kind, path, bytes, durability)

@@ -19,7 +19,7 @@ use trainspec_formats::events::{
 };
 use trainspec_formats::files::{Durability, replace_in};
 use trainspec_formats::records::{Check, IndexedRecords, RecordReader, RecordWriter};
-use trainspec_formats::storage::faulty::{Effect, Fault, FaultyStorage, Operation};
+use trainspec_formats::storage::faulty::{Effect, Fault, FaultyStorage, Operation, Unsynced};
 use trainspec_formats::storage::{self, FileType, Storage};
 use trainspec_formats::{Code, FileKind, FormatError, Result};
 
@@ -290,6 +290,134 @@ fn a_failed_read_and_a_failed_write_together_leave_what_was_there() {
         }
     }
     assert!(pairs > 50, "{pairs}");
+}
+
+/// The storage of a machine whose power fails at an operation.
+fn failing_power(at: u64, unsynced: Unsynced) -> Arc<FaultyStorage> {
+    let faulty = Arc::new(FaultyStorage::new(storage::local()));
+    faulty.inject(Fault::at(at, Effect::PowerFailure(unsynced)));
+    faulty
+}
+
+#[test]
+fn what_was_saved_outlives_a_power_failure_at_any_operation() {
+    for unsynced in [Unsynced::Lost, Unsynced::LastKept] {
+        for at in 1.. {
+            let parent = Folder::new();
+            // A new folder, whose name must be safe too.
+            let folder = parent.file("run");
+            let faulty = failing_power(at, unsynced);
+            let storage: Arc<dyn Storage> = faulty.clone();
+            let result = run(&storage, &folder, 0, |_| {});
+            if !faulty.has_fired() {
+                result.unwrap();
+                assert!(at > 40);
+                break;
+            }
+            // What is done before the events is done for good.
+            let step = result.map_or_else(|(step, _)| step, |()| NEWEST.len() - 1);
+            let what = format!("{unsynced:?} at {at}: {:?}", faulty.log().last());
+            check_newest(&folder, step, &what);
+            run(&storage::local(), &folder, step, |_| {}).unwrap();
+            assert_eq!(newest(&folder), Some(3.0), "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_power_failure_leaves_what_was_synced() {
+    // What a folder holds that held `old` before some operations, where the power fails after them.
+    let after = |unsynced, run: fn(&dyn Storage, &Path)| -> BTreeMap<String, String> {
+        let folder = Folder::new();
+        std::fs::write(folder.file("old"), "old").unwrap();
+        let counted = FaultyStorage::new(storage::local());
+        let twin = Folder::new();
+        std::fs::write(twin.file("old"), "old").unwrap();
+        run(&counted, &twin.0);
+        let faulty = failing_power(counted.operations() + 1, unsynced);
+        run(&*faulty, &folder.0);
+        assert!(faulty.sync(&folder.0).is_err() && faulty.has_fired());
+        // The machine is off: nothing can be done any more.
+        assert!(faulty.read(&folder.file("old")).is_err());
+        assert!(faulty.remove_file(&folder.file("old")).is_err());
+        let names = names(&folder.0).into_iter().chain(["a/b/c".to_owned()]);
+        let files = names.filter(|name| folder.file(name).is_file());
+        let read = |name: String| {
+            let text = std::fs::read_to_string(folder.file(&name)).unwrap();
+            (name, text)
+        };
+        files.map(read).collect()
+    };
+    let holds = |files: &[(&str, &str)]| -> BTreeMap<String, String> {
+        let owned = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
+        files.iter().map(owned).collect()
+    };
+    let both = [Unsynced::Lost, Unsynced::LastKept];
+    for unsynced in both {
+        // Bytes without a sync of the file.
+        let found = after(unsynced, |storage, folder| {
+            storage
+                .create(&folder.join("old"))
+                .unwrap()
+                .write_all(b"new")
+                .unwrap();
+        });
+        assert_eq!(found, holds(&[("old", "old")]));
+        // A synced file with a safe name.
+        let found = after(unsynced, |storage, folder| {
+            let mut file = storage.append(&folder.join("old")).unwrap();
+            file.write_all(b" and new").unwrap();
+            file.sync().unwrap();
+            file.write_all(b" and newer").unwrap();
+        });
+        assert_eq!(found, holds(&[("old", "old and new")]));
+        // A safe name without its bytes.
+        let found = after(unsynced, |storage, folder| {
+            storage
+                .create_new(&folder.join("new"))
+                .unwrap()
+                .write_all(b"new")
+                .unwrap();
+            storage.sync(folder).unwrap();
+        });
+        assert_eq!(found, holds(&[("new", ""), ("old", "old")]));
+        // A file in a folder whose own name is not safe.
+        let found = after(unsynced, |storage, folder| {
+            storage.create_dir_all(&folder.join("a/b")).unwrap();
+            storage.sync(&folder.join("a")).unwrap();
+            let mut file = storage.create(&folder.join("a/b/c")).unwrap();
+            file.sync().unwrap();
+            storage.sync(&folder.join("a/b")).unwrap();
+            let mut file = storage.create_new(&folder.join("new")).unwrap();
+            file.sync().unwrap();
+        });
+        match unsynced {
+            Unsynced::Lost => assert_eq!(found, holds(&[("old", "old")])),
+            Unsynced::LastKept => assert_eq!(found, holds(&[("new", ""), ("old", "old")])),
+        }
+    }
+    // Names without a sync of the folder.
+    let rename: fn(&dyn Storage, &Path) = |storage, folder| {
+        let mut file = storage.create_new(&folder.join("new")).unwrap();
+        file.write_all(b"new").unwrap();
+        file.sync().unwrap();
+        storage
+            .rename(&folder.join("new"), &folder.join("newer"))
+            .unwrap();
+        storage.remove_file(&folder.join("old")).unwrap();
+    };
+    assert_eq!(after(Unsynced::Lost, rename), holds(&[("old", "old")]));
+    assert_eq!(after(Unsynced::LastKept, rename), holds(&[]));
+    let over: fn(&dyn Storage, &Path) = |storage, folder| {
+        let mut file = storage.create_new(&folder.join("new")).unwrap();
+        file.write_all(b"new").unwrap();
+        file.sync().unwrap();
+        storage
+            .rename(&folder.join("new"), &folder.join("old"))
+            .unwrap();
+    };
+    assert_eq!(after(Unsynced::Lost, over), holds(&[("old", "old")]));
+    assert_eq!(after(Unsynced::LastKept, over), holds(&[("old", "new")]));
 }
 
 /// The folder and the operation of a child process that is killed.

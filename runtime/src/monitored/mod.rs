@@ -173,6 +173,9 @@ impl MonitoredSession {
 
     /// Runs once with hooks, and gives what is asked for, in the shape of the question.
     ///
+    /// Feeds are borrowed, and the state is updated in place. Allocated are the lists of targets and values, and a copy of each value
+    /// that is fetched, by the caller or by a hook: nothing that grows with the model.
+    ///
     /// Fails where the session is closed, or a stop was requested before.
     pub fn run<F: FetchShape>(
         &mut self,

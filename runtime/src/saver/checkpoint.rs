@@ -5,10 +5,12 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use trainspec_formats::checkpoint::object::{VARIABLE_VALUE, value_key};
 use trainspec_formats::checkpoint::{CheckpointReader, PathStyle};
+use trainspec_formats::storage::{self, Storage};
 
 use crate::saver::files::{self, Files, Named, StateTimes, folder_of, suffixed};
 use crate::saver::tensors::Stored;
@@ -71,6 +73,7 @@ impl CheckpointOptions {
 /// ```
 #[derive(Debug)]
 pub struct Checkpoint {
+    storage: Arc<dyn Storage>,
     options: CheckpointOptions,
     save_counter: u64,
     /// The save that another thread is doing.
@@ -80,8 +83,17 @@ pub struct Checkpoint {
 impl Checkpoint {
     /// A checkpoint that was never saved.
     pub fn new(options: CheckpointOptions) -> Result<Checkpoint, Error> {
+        Checkpoint::new_in(&storage::local(), options)
+    }
+
+    /// A checkpoint in another storage.
+    pub fn new_in(
+        storage: &Arc<dyn Storage>,
+        options: CheckpointOptions,
+    ) -> Result<Checkpoint, Error> {
         options.check()?;
         Ok(Checkpoint {
+            storage: storage.clone(),
             options,
             save_counter: 0,
             pending: None,
@@ -113,10 +125,11 @@ impl Checkpoint {
     ) -> Result<PathBuf, Error> {
         self.count();
         let path = suffixed(prefix, &format!("-{}", self.save_counter));
-        let listed = path.clone();
+        let (storage, listed) = (self.storage.clone(), path.clone());
         self.write_then(state, records, &path, move || {
             let (times, style) = (StateTimes::None, PathStyle::Relative);
-            Files::local().write_state(folder_of(&listed), None, &listed, &[], times, style)
+            let folder = folder_of(&listed);
+            Files(&storage).write_state(folder, None, &listed, &[], times, style)
         })?;
         Ok(path)
     }
@@ -124,13 +137,13 @@ impl Checkpoint {
     /// Restores a state from a checkpoint of any format. Variables that are missing in it keep their values; the status says which. A
     /// variable of another type is an error, and the state is as it was.
     pub fn read(&self, state: &mut State, path: &Path) -> Result<RestoreStatus, Error> {
-        let reader = Files::local().open(path)?;
+        let reader = Files(&self.storage).open(path)?;
         self.read_from(state, path, &reader)
     }
 
     /// [`read`](Checkpoint::read), and takes the counter of saves.
     pub fn restore(&mut self, state: &mut State, path: &Path) -> Result<RestoreStatus, Error> {
-        let reader = Files::local().open(path)?;
+        let reader = Files(&self.storage).open(path)?;
         let counter = counter_of(&reader)?;
         let status = self.read_from(state, path, &reader)?;
         self.save_counter = counter.unwrap_or(self.save_counter);
@@ -165,15 +178,16 @@ impl Checkpoint {
         self.sync()?;
         let counter = self.save_counter as i64;
         if !self.options.enable_async {
-            write(state, records, prefix, counter)?;
+            write(&self.storage, state, records, prefix, counter)?;
             return then();
         }
         // Mistakes of the caller are reported at once.
         VarList::All.resolve(state)?;
         let (state, records, prefix) = (state.clone(), records.clone(), prefix.to_owned());
+        let storage = self.storage.clone();
         let thread = std::thread::Builder::new().name("checkpoint".to_owned());
         let started = thread.spawn(move || {
-            write(&state, &records, &prefix, counter)?;
+            write(&storage, &state, &records, &prefix, counter)?;
             then()
         });
         self.pending = Some(started.map_err(Error::other)?);
@@ -210,7 +224,13 @@ impl Drop for Checkpoint {
 }
 
 /// Writes the files of a checkpoint.
-fn write(state: &State, records: &Records, prefix: &Path, counter: i64) -> Result<(), Error> {
+fn write(
+    storage: &Arc<dyn Storage>,
+    state: &State,
+    records: &Records,
+    prefix: &Path,
+    counter: i64,
+) -> Result<(), Error> {
     let pairs = VarList::All.resolve(state)?;
     if state.index_of("save_counter").is_some() {
         return Err(Error::new(
@@ -226,8 +246,8 @@ fn write(state: &State, records: &Records, prefix: &Path, counter: i64) -> Resul
         })
         .collect::<Result<_, Error>>()?;
     let tensors: Vec<Named<'_>> = stored.iter().map(|(key, one)| (*key, one.view())).collect();
-    Files::local().make_folder(folder_of(prefix))?;
-    Files::local().write_objects(prefix, &tensors, records, counter)
+    Files(storage).make_folder(folder_of(prefix))?;
+    Files(storage).write_objects(prefix, &tensors, records, counter)
 }
 
 /// The counter of saves in a checkpoint, where it has one.

@@ -14,7 +14,7 @@ use trainspec_formats::checkpoint::{
     ObjectWriter, PathStyle, STATE_FILE, TableCheckpointWriter, TensorView, Version, bundle,
     safetensors, v1,
 };
-use trainspec_formats::files::Durability;
+use trainspec_formats::files::{Durability, create_dir_in};
 use trainspec_formats::storage::{self, Storage};
 use trainspec_formats::tensor::Tensor as FileTensor;
 use trainspec_formats::{FileKind, FormatError};
@@ -247,7 +247,7 @@ impl Files<'_> {
         if self.is_folder(folder) {
             return Ok(());
         }
-        self.0.create_dir_all(folder).map_err(|e| {
+        create_dir_in(self.0, folder, Durability::Synced).map_err(|e| {
             FormatError::io(FileKind::Other, "make the folder", e)
                 .in_file(folder)
                 .into()

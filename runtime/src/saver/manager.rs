@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use trainspec_compiler::lower::GLOBAL_STEP;
 use trainspec_formats::checkpoint::PathStyle;
 use trainspec_formats::clock::SystemClock;
+use trainspec_formats::storage::{self, Storage};
 
 use crate::saver::files::{Files, StateTimes};
 use crate::saver::{
@@ -77,6 +78,7 @@ impl Default for ManagerOptions {
 /// # Ok::<(), trainspec::Error>(())
 /// ```
 pub struct CheckpointManager {
+    storage: Arc<dyn Storage>,
     folder: PathBuf,
     options: ManagerOptions,
     checkpoint: Checkpoint,
@@ -121,11 +123,31 @@ pub struct ManagerRestored {
 impl CheckpointManager {
     /// A manager with the clock of the system.
     pub fn new(folder: &Path, options: ManagerOptions) -> Result<CheckpointManager, Error> {
-        CheckpointManager::with_clock(folder, options, Arc::new(SystemClock::default()))
+        CheckpointManager::new_in(&storage::local(), folder, options)
+    }
+
+    /// A manager of a folder in another storage.
+    pub fn new_in(
+        storage: &Arc<dyn Storage>,
+        folder: &Path,
+        options: ManagerOptions,
+    ) -> Result<CheckpointManager, Error> {
+        let clock = Arc::new(SystemClock::default());
+        CheckpointManager::with_clock_in(storage, folder, options, clock)
     }
 
     /// A manager with another clock. It reads the state file of the folder, if there is one.
     pub fn with_clock(
+        folder: &Path,
+        options: ManagerOptions,
+        clock: SharedClock,
+    ) -> Result<CheckpointManager, Error> {
+        CheckpointManager::with_clock_in(&storage::local(), folder, options, clock)
+    }
+
+    /// A manager of a folder in another storage, with another clock.
+    pub fn with_clock_in(
+        storage: &Arc<dyn Storage>,
         folder: &Path,
         options: ManagerOptions,
         clock: SharedClock,
@@ -155,7 +177,7 @@ impl CheckpointManager {
         let now = clock.unix_seconds();
         let mut retention = ManagerRetention::new(options.max_to_keep, hours, now);
         let mut latest = None;
-        if let Some(state) = Files::local().state(folder)? {
+        if let Some(state) = Files(storage).state(folder)? {
             let preserved = state.last_preserved_timestamp;
             let times = state.all_model_checkpoint_timestamps;
             let paths = state.all_model_checkpoint_paths.into_iter();
@@ -171,8 +193,9 @@ impl CheckpointManager {
             latest = Some(PathBuf::from(state.model_checkpoint_path));
         }
         Ok(CheckpointManager {
+            storage: storage.clone(),
             folder: folder.to_owned(),
-            checkpoint: Checkpoint::new(options.checkpoint.clone())?,
+            checkpoint: Checkpoint::new_in(storage, options.checkpoint.clone())?,
             options,
             clock,
             last_checkpoint_step: None,
@@ -221,8 +244,9 @@ impl CheckpointManager {
         let path = self.folder.join(name);
         let (list, folder) = (self.list.clone(), self.folder.clone());
         let (clock, saved) = (self.clock.clone(), path.clone());
+        let storage = self.storage.clone();
         self.checkpoint.write_then(state, records, &path, move || {
-            lock(&list).record(&folder, &saved, clock.unix_seconds())
+            lock(&list).record(Files(&storage), &folder, &saved, clock.unix_seconds())
         })?;
         self.last_checkpoint_step = step;
         Ok(path)
@@ -235,7 +259,8 @@ impl CheckpointManager {
         init: impl FnOnce(&mut State) -> Result<(), Error>,
     ) -> Result<Option<ManagerRestored>, Error> {
         self.checkpoint.sync()?;
-        let newest = NewestCheckpoint::find(&self.folder, None)?.unless_all_damaged()?;
+        let newest = NewestCheckpoint::find_in(&self.storage, &self.folder, None)?;
+        let newest = newest.unless_all_damaged()?;
         let Some(path) = newest.path else {
             init(state)?;
             return Ok(None);
@@ -308,10 +333,16 @@ impl CheckpointManager {
 
 impl List {
     /// Lists a new checkpoint, and then deletes what is too much.
-    fn record(&mut self, folder: &Path, path: &Path, now: f64) -> Result<(), Error> {
+    fn record(
+        &mut self,
+        files: Files<'_>,
+        folder: &Path,
+        path: &Path,
+        now: f64,
+    ) -> Result<(), Error> {
         let mut retention = self.retention.clone();
         retention.record(path, now);
-        write_state(folder, path, &retention)?;
+        write_state(files, folder, path, &retention)?;
         self.latest = Some(path.to_owned());
         self.retention = retention.clone();
         // Deleted ones stay listed until they are deleted, so that a crash in between forgets none.
@@ -319,21 +350,26 @@ impl List {
         self.undeleted.retain(|old| old != path);
         self.undeleted.extend(dropped);
         self.failed_deletions
-            .extend(delete_all(Files::local(), &mut self.undeleted));
+            .extend(delete_all(files, &mut self.undeleted));
         if retention != self.retention {
-            write_state(folder, path, &retention)?;
+            write_state(files, folder, path, &retention)?;
             self.retention = retention;
         }
         Ok(())
     }
 }
 
-fn write_state(folder: &Path, newest: &Path, retention: &ManagerRetention) -> Result<(), Error> {
+fn write_state(
+    files: Files<'_>,
+    folder: &Path,
+    newest: &Path,
+    retention: &ManagerRetention,
+) -> Result<(), Error> {
     let times = StateTimes::All {
         last_preserved: retention.last_preserved(),
     };
     let style = PathStyle::Relative;
-    Files::local().write_state(folder, None, newest, retention.listed(), times, style)
+    files.write_state(folder, None, newest, retention.listed(), times, style)
 }
 
 /// The list; a thread that panicked left it as it was.

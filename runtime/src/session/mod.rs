@@ -355,6 +355,8 @@ impl Session {
 
     /// Runs once and gives what is asked for, in the shape of the question. Where `train_op` is fetched, it is one update; else the model
     /// is evaluated, and no state is written. A run that fetches variables alone computes nothing and needs no feeds.
+    ///
+    /// Feeds are borrowed. What is fetched is copied; [`Session::step`] gives references, and allocates nothing after the first runs.
     pub fn run<F: FetchShape>(
         &mut self,
         fetches: F,

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trainspec_formats::events::SummaryWriter;
+use trainspec_formats::files::{Durability, create_dir_in};
 use trainspec_formats::proto::session_log::SessionStatus;
 use trainspec_formats::proto::{SessionLog, Summary};
 
@@ -152,7 +153,7 @@ impl Supervisor {
         let global_step = choose(g, args.global_step, |all| &mut all.global_step, step)?;
         let logdir = args.logdir.filter(|_| args.is_chief);
         if let Some(folder) = &logdir {
-            let made = graph.storage().create_dir_all(folder);
+            let made = create_dir_in(graph.storage(), folder, Durability::Synced);
             made.map_err(|e| {
                 let message = format!("{} cannot be made: {e}", folder.display());
                 Error::new(Code::PermissionDenied, message)

@@ -234,3 +234,28 @@ fn a_stop_within_an_update_discards_its_micro_batches() {
     }
     assert!(within > 5, "{within} stops were within an update");
 }
+
+#[test]
+fn a_dry_run_says_what_accumulate_takes() {
+    let memory = MemoryEnv::new(&[("points.csv", POINTS)]);
+    let sizes = |accumulate| {
+        let options = Options {
+            env: memory.env(),
+            engine: Engine::compiled(1),
+            ..Options::default()
+        };
+        trainspec::dry_run(&spec(&network(accumulate, 3)), &options).unwrap()
+    };
+    let one = sizes(1);
+    assert_eq!(one.accumulate_bytes, 0);
+    for count in [2, 4] {
+        let found = sizes(count as usize);
+        let batches = (count - 1) * one.batch_bytes;
+        assert_eq!(found.batch_bytes, one.batch_bytes + batches);
+        // The partial sums are more state, the program of micro-batches more of the step.
+        let sums = found.state_bytes - one.state_bytes;
+        assert!(sums > 4 * 64 * 64, "{sums}");
+        let program = found.accumulate_bytes - batches - sums;
+        assert!(0 < program && program < found.step_bytes, "{found:?}");
+    }
+}

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
+use serde_json::Value as Json;
 use trainspec::InputView;
 use trainspec::env::Env;
 use trainspec::hooks::{
@@ -14,7 +15,8 @@ use trainspec::hooks::{
 use trainspec::monitored::{
     ChiefSessionCreator, InitialSession, MonitoredSession, Scaffold, SessionCreator,
 };
-use trainspec::session::Session;
+use trainspec::saver::{Saver, SaverOptions};
+use trainspec::session::{Session, Timeline};
 use trainspec::summary::{SummaryWriter, scalar_summary};
 use trainspec::supervisor::CheckpointSource;
 use trainspec::{Code, Error, Graph};
@@ -297,4 +299,114 @@ fn traced_runs_have_metadata_under_their_step() {
         .collect();
     assert_eq!(tags, [(2, "step_2"), (4, "step_4")]);
     assert!(found.iter().all(|(.., message)| !message.is_empty()));
+}
+
+/// Two layers: kernels of which some consume what others produce.
+fn layers() -> Graph {
+    let text = "spec layers;
+        model (x: f32[batch], y: f32[batch]) {
+            let h = expand_dims(x, axis: 1) |> dense(8) |> tanh |> dense(8) |> tanh;
+            loss mean(square(dense(h, 1)[_, 0] - y));
+        }
+        train { optimizer gradient_descent(0.1); }";
+    Graph::new(&spec(text))
+}
+
+/// The trace events of the second step.
+fn traced(timeline: Timeline) -> Vec<Json> {
+    let folder = Folder::new(&format!("arrows-{timeline:?}"));
+    let profiler = ProfilerHook::new(Every::Steps(2), &folder.0).with_timeline(timeline);
+    let mut session = session(layers(), vec![Box::new(profiler)]);
+    run(&mut session, 2);
+    session.close().unwrap();
+    let text = std::fs::read_to_string(folder.0.join("timeline-2.json")).unwrap();
+    let trace: Json = serde_json::from_str(&text).unwrap();
+    trace["traceEvents"].as_array().unwrap().clone()
+}
+
+#[test]
+fn arrows_lead_from_each_kernel_to_those_that_consume_its_result() {
+    let of = |events: &[Json], phase: &str| -> Vec<Json> {
+        let chosen = events.iter().filter(|event| event["ph"] == phase);
+        chosen.cloned().collect()
+    };
+    let number = |event: &Json, key: &str| event[key].as_f64().unwrap();
+    let events = traced(Timeline::default());
+    // With arrows, without memory.
+    assert!(of(&events, "C").is_empty());
+    let kernels = of(&events, "X");
+    let (from, to) = (of(&events, "s"), of(&events, "f"));
+    // One for each input that another kernel has produced.
+    let inputs = kernels
+        .iter()
+        .map(|k| k["args"]["inputs"].as_array().unwrap().len());
+    let inputs: usize = inputs.sum();
+    assert!(kernels.len() > 4 && inputs > 4, "{kernels:?}");
+    assert_eq!((from.len(), to.len()), (inputs, inputs));
+    let kernel_of = |index: &Json| {
+        let mut found = kernels.iter().filter(|k| k["args"]["kernel"] == *index);
+        found.next().unwrap()
+    };
+    let mut arrows = from.iter().zip(&to);
+    for consumer in &kernels {
+        for producer in consumer["args"]["inputs"].as_array().unwrap() {
+            let producer = kernel_of(producer);
+            let is_this = |(from, to): &(&Json, &Json)| {
+                let end = number(producer, "ts") + number(producer, "dur");
+                from["id"] == to["id"]
+                    && from["name"] == producer["name"]
+                    && (number(from, "ts") - end).abs() < 0.01
+                    && to["ts"] == consumer["ts"]
+                    && from["tid"] == producer["tid"]
+                    && to["tid"] == consumer["tid"]
+            };
+            // A result is there before it is consumed.
+            let arrow = arrows.clone().find(is_this);
+            let (from, to) = arrow.unwrap_or_else(|| panic!("{producer} {consumer}"));
+            assert!(number(from, "ts") <= number(to, "ts"), "{from} {to}");
+        }
+    }
+    assert!(arrows.all(|(from, to)| from["cat"] == "DataFlow" && to["bp"] == "e"));
+
+    let events = traced(Timeline {
+        show_dataflow: false,
+        show_memory: true,
+    });
+    assert!(of(&events, "s").is_empty() && of(&events, "f").is_empty());
+    // The bytes that hold values, from each kernel on; none after the last.
+    let memory = of(&events, "C");
+    assert_eq!(memory.len(), of(&events, "X").len() + 1);
+    let live = |event: &Json| event["args"]["live bytes"].as_u64().unwrap();
+    assert!(memory.iter().any(|event| live(event) > 0), "{memory:?}");
+    assert_eq!(live(memory.last().unwrap()), 0);
+}
+
+#[test]
+fn two_savers_in_the_collection_and_two_sources_of_summaries_are_refused() {
+    let folder = Folder::new("two-savers");
+    let saver = || Arc::new(Mutex::new(Saver::new(SaverOptions::default()).unwrap()));
+    let with_savers = |count: usize| {
+        let mut graph = Graph::new(&line());
+        let savers = (0..count).map(|_| saver());
+        graph.collections_mut().unwrap().savers.extend(savers);
+        let hook = CheckpointSaverHook::new(&folder.0, Every::Steps(1));
+        let creator = Box::<InitialSession>::default();
+        MonitoredSession::new(graph, creator, vec![Box::new(hook)])
+    };
+    let error = with_savers(2).unwrap_err();
+    assert_eq!(error.code(), Code::FailedPrecondition, "{error}");
+    assert!(
+        error.to_string().to_lowercase().contains("saver"),
+        "{error}"
+    );
+    assert!(with_savers(1).is_ok());
+
+    let mut graph = Graph::new(&line());
+    let op = scalar_summary(&mut graph, &["loss"], "loss", None).unwrap();
+    let (op, scaffold) = (Some(op), Some(Scaffold::new()));
+    let both = SummarySaverHook::new(Every::Steps(1), &folder.0, op, scaffold);
+    let error = both.unwrap_err();
+    assert_eq!(error.code(), Code::InvalidArgument);
+    let expected = "exactly one of scaffold or summary_op must be provided";
+    assert_eq!(error.to_string(), expected);
 }

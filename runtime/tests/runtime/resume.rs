@@ -12,7 +12,6 @@ use trainspec::{Code, Engine, Error, State, StopToken};
 use trainspec_compiler::typed::Spec;
 use trainspec_formats::events::{Purge, Run, RunOptions};
 use trainspec_formats::storage;
-use trainspec_formats::storage::faulty::{Effect, Fault, FaultyStorage};
 
 use crate::support::spec;
 
@@ -49,7 +48,7 @@ pub(crate) fn training(steps: u64, learning_rate: f64) -> Arc<Spec> {
 }
 
 /// As [`training`], with an evaluation and more arguments of `checkpoint`.
-fn evaluated(steps: u64, arguments: &str) -> Arc<Spec> {
+pub(crate) fn evaluated(steps: u64, arguments: &str) -> Arc<Spec> {
     let eval = "
         data held { source csv(\"points.csv\"); feature x: f32; feature y: f32; batch 5; }
         eval { data held; every 2 steps; metrics [loss]; }";
@@ -106,6 +105,8 @@ pub(crate) fn options(folder: &Folder) -> Options {
     Options {
         folder: folder.0.clone(),
         dir: Some(folder.run()),
+        // Whatever the machine has: with a second thread batches are prepared ahead.
+        engine: Engine::compiled(2),
         ..Options::default()
     }
 }
@@ -181,7 +182,7 @@ fn a_finished_run_says_so_and_changes_nothing() {
 
 /// Everything that an input can do: files in turn and lines that are left out, both kinds of shuffles, a mixture, a filter, random maps,
 /// windows and batches that are prepared ahead.
-fn everything(steps: u64) -> Arc<Spec> {
+pub(crate) fn everything(steps: u64) -> Arc<Spec> {
     let data =
         "source mix(a: 2, b: 1, seed: 1); filter y < 4.0; map x = x + 0.1 * random_normal([]);
         window (size: 2, shift: 1); map x = x[0] + 0.1 * x[1]; map y = y[1];
@@ -194,45 +195,10 @@ fn everything(steps: u64) -> Arc<Spec> {
     training_on(data, steps, 0.05, "keep: 2", items)
 }
 
-/// Which trainings are interrupted at every operation.
-const PLAIN: &str = "";
-const EVERYTHING: &str = "everything";
-const BEST: &str = "best: loss";
-const BEST_SAFETENSORS: &str = "best: loss, format: safetensors";
-
-fn variant(steps: u64, arguments: &str) -> Arc<Spec> {
-    match arguments {
-        PLAIN => training(steps, 0.05),
-        EVERYTHING => everything(steps),
-        arguments => evaluated(steps, arguments),
-    }
-}
-
-/// The final state, and the best checkpoint with its step where there is one.
-type Outcome = (Vec<(String, Vec<u64>)>, Option<Vec<(String, Vec<u64>)>>);
-
-fn outcome(state: &State, folder: &Folder) -> Outcome {
-    let best = folder.run().join("best");
-    let best = best.is_dir().then(|| {
-        let mut state = state.clone();
-        let options = trainspec::saver::RestoreOptions::default();
-        trainspec::saver::restore(&mut state, &best, &options).unwrap();
-        bits(&state)
-    });
-    (bits(state), best)
-}
-
-fn uninterrupted_outcome(arguments: &str) -> Outcome {
-    let folder = Folder::new(&format!("straight-best-{:?}", std::thread::current().id()));
-    let (state, _) = run(&variant(13, arguments), &options(&folder));
-    let found = outcome(&state, &folder);
-    assert_eq!(found.1.is_some(), arguments.contains("best"));
-    found
-}
-
 #[test]
 fn an_input_that_does_everything_resumes_to_the_same_bits_after_any_step() {
-    let straight = uninterrupted_outcome(EVERYTHING);
+    let folder = Folder::new("everything-straight");
+    let straight = bits(&run(&everything(13), &options(&folder)).0);
     for step in 1..13 {
         let folder = Folder::new(&format!("everything-{step}"));
         let one = Options {
@@ -242,125 +208,7 @@ fn an_input_that_does_everything_resumes_to_the_same_bits_after_any_step() {
         run(&everything(step), &one);
         let (state, events) = run(&everything(13), &options(&folder));
         assert_eq!(resumed_at(&events), Some(step), "{events:?}");
-        assert_eq!(outcome(&state, &folder), straight, "step {step}");
-    }
-}
-
-#[test]
-fn every_failing_operation_leaves_a_run_that_resumes_to_the_same_bits() {
-    fails_at_every_operation(PLAIN, 1);
-}
-
-#[test]
-fn every_failing_operation_leaves_the_same_best_checkpoint() {
-    fails_at_every_operation(BEST, 1);
-}
-
-fn fails_at_every_operation(arguments: &str, nth: usize) {
-    let straight = uninterrupted_outcome(arguments);
-    let effects = [
-        Effect::Fail(std::io::ErrorKind::StorageFull),
-        Effect::Tear(std::io::ErrorKind::StorageFull),
-    ];
-    let mut failures = 0;
-    for effect in effects {
-        for n in (1..).step_by(nth) {
-            let folder = Folder::new(&format!("fail-{n}-{}", arguments.len()));
-            let faulty = Arc::new(FaultyStorage::new(storage::local()));
-            faulty.inject(Fault::at(n, effect).sticky());
-            let spec = variant(13, arguments);
-            let (failed, _) = run_in(faulty.clone(), &spec, &options(&folder));
-            if !faulty.has_fired() {
-                assert!(n > 20, "a run has more than {n} operations");
-                break;
-            }
-            if let Err(error) = failed {
-                failures += 1;
-                assert!(
-                    matches!(error.code(), Code::ResourceExhausted | Code::Internal),
-                    "operation {n}: {error}"
-                );
-            }
-            let (state, _) = run(&spec, &options(&folder));
-            assert_eq!(outcome(&state, &folder), straight, "operation {n}");
-        }
-    }
-    assert!(failures > 40, "{failures}");
-}
-
-/// The variables that tell a child process of a test what to do: the operation at which it is killed, and the folder.
-const KILL_AT: &str = "TRAINSPEC_TEST_KILL_AT";
-const KILL_FOLDER: &str = "TRAINSPEC_TEST_KILL_FOLDER";
-const KILL_VARIANT: &str = "TRAINSPEC_TEST_KILL_VARIANT";
-
-/// The process that [`a_process_killed_at_every_operation_resumes_to_the_same_bits`] starts: it trains until its storage kills it.
-#[test]
-fn child_that_is_killed() {
-    let (Ok(at), Ok(folder)) = (std::env::var(KILL_AT), std::env::var(KILL_FOLDER)) else {
-        return;
-    };
-    let faulty = Arc::new(FaultyStorage::new(storage::local()));
-    faulty.inject(Fault::at(at.parse().unwrap(), Effect::Kill));
-    let folder = std::mem::ManuallyDrop::new(Folder(folder.into()));
-    let arguments = std::env::var(KILL_VARIANT).unwrap();
-    let (trained, _) = run_in(faulty, &variant(13, &arguments), &options(&folder));
-    trained.unwrap();
-}
-
-/// Starts a process that trains in a folder and is killed by SIGKILL at an operation; whether it was.
-fn killed_at(n: u64, arguments: &str, folder: &Folder) -> bool {
-    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
-    child
-        .args(["--exact", "resume::child_that_is_killed"])
-        .env(KILL_AT, n.to_string())
-        .env(KILL_VARIANT, arguments)
-        .env(KILL_FOLDER, &folder.0)
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null());
-    let status = child.status().unwrap();
-    #[cfg(unix)]
-    {
-        use std::os::unix::process::ExitStatusExt;
-        let killed = status.signal() == Some(9);
-        assert!(killed || status.success(), "operation {n}: {status}");
-        killed
-    }
-    #[cfg(not(unix))]
-    !status.success()
-}
-
-#[test]
-fn a_process_killed_at_every_operation_resumes_to_the_same_bits() {
-    is_killed_at_every_operation(PLAIN, 1);
-}
-
-#[test]
-fn a_process_killed_at_every_operation_keeps_the_same_best_safetensors() {
-    is_killed_at_every_operation(BEST_SAFETENSORS, 1);
-}
-
-#[test]
-fn a_process_with_an_input_that_does_everything_is_killed_and_resumes_to_the_same_bits() {
-    is_killed_at_every_operation(EVERYTHING, 5);
-}
-
-fn is_killed_at_every_operation(arguments: &str, nth: usize) {
-    let straight = uninterrupted_outcome(arguments);
-    for n in (1..).step_by(nth) {
-        let folder = Folder::new(&format!("kill-{n}-{}", arguments.len()));
-        if !killed_at(n, arguments, &folder) {
-            assert!(n > 20, "a run has more than {n} operations");
-            break;
-        }
-        let (state, _) = run(&variant(13, arguments), &options(&folder));
-        assert_eq!(outcome(&state, &folder), straight, "operation {n}");
-        let names = fs::read_dir(folder.run()).unwrap();
-        let left = names.filter(|e| {
-            let name = e.as_ref().unwrap().file_name();
-            name.to_string_lossy().contains(".tmp-")
-        });
-        // Temporary files of a killed process are not taken for a checkpoint, and may stay.
-        assert!(left.count() <= 3, "operation {n}");
+        assert_eq!(bits(&state), straight, "step {step}");
     }
 }
 

@@ -12,7 +12,10 @@ use trainspec::train;
 use trainspec::{State, Tensor};
 use trainspec_compiler::source::NoFiles;
 use trainspec_compiler::typed::Spec;
-use trainspec_compiler::{Compilation, SETTINGS, SettingKind, SettingParam, SettingSignature};
+use trainspec_compiler::{
+    Compilation, Identity, Options as CheckOptions, SETTINGS, SettingKind, SettingParam,
+    SettingSignature,
+};
 use trainspec_formats::checkpoint::Tensor as FileTensor;
 use trainspec_formats::records::Compression;
 
@@ -107,18 +110,28 @@ fn argument_lists(signature: &SettingSignature) -> Vec<String> {
 
 /// A spec that can be run, with one setting added to its section.
 fn spec_with(signature: &SettingSignature, arguments: &str) -> String {
+    spec_of(signature, Some(arguments))
+}
+
+/// As [`spec_with`]; without arguments it has not got the setting.
+fn spec_of(signature: &SettingSignature, arguments: Option<&str>) -> String {
     let word = signature.word;
     let setting = match arguments {
-        "" => format!("{word};"),
-        _ => format!("{word} ({arguments});"),
+        None => String::new(),
+        Some("") => format!("{word};"),
+        Some(arguments) => format!("{word} ({arguments});"),
     };
-    let call = format!("{} {word}({arguments});", signature.section);
+    let call = arguments.map(|arguments| format!("{} {word}({arguments});", signature.section));
+    let is_given = arguments.is_some();
+    let (call, arguments) = (call.unwrap_or_default(), arguments.unwrap_or_default());
     let mut source = "source csv(\"line.csv\");".to_owned();
     let mut features = "feature x: f32; feature y: f32;";
     let (mut stages, mut batch) = (String::new(), "batch 2;".to_owned());
     let mut trained = "data d; steps 2;".to_owned();
     let mut items = String::new();
     match (signature.section, word) {
+        ("source" | "on_error" | "vocab" | "warm_start", _) if !is_given => {}
+        ("data", "batch" | "window") | ("train" | "eval", "data") if !is_given => {}
         // The parts have features of their own.
         ("source", "mix" | "zip") => {
             let options = match arguments {
@@ -182,6 +195,7 @@ fn spec_with(signature: &SettingSignature, arguments: &str) -> String {
             items =
                 format!("eval {{ data d; steps 1; {setting} }}").replace("steps 1; steps", "steps");
         }
+        ("hooks", _) if !is_given => {}
         ("hooks", "early_stop") => {
             items = format!("eval v {{ data d; every 1 steps; }} hooks {{ {setting} }}");
         }
@@ -305,4 +319,102 @@ fn check_refuses_what_a_run_would() {
         }
         assert!(ran > 0, "{name}");
     }
+}
+
+/// The hash that says which training a spec is.
+fn identity(text: &str, overrides: &[(&str, &str)]) -> String {
+    let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    let options = CheckOptions {
+        overrides: overrides.iter().map(owned).collect(),
+    };
+    let found = Compilation::check("table", text, &NoFiles, &options);
+    let spec = found
+        .spec
+        .unwrap_or_else(|| panic!("{:?}\n{text}", found.diagnostics));
+    Identity::of(&spec).unwrap().hash
+}
+
+/// Settings of data, model and train that do not change what is trained: they say how long, or how fast, or they are what they would be
+/// without them.
+const SAME_TRAINING: &[&str] = &[
+    "source csv(path: \"line.csv\")",
+    "source csv(path: \"line.csv\", delimiter: \",\")",
+    "data batch(size: 2)",
+    "train data(name: d)",
+    "train steps(count: 2)",
+    "train epochs(count: 2)",
+];
+
+#[test]
+fn every_setting_of_data_and_train_makes_another_training_and_no_other_does() {
+    let mut same = Vec::new();
+    for signature in SETTINGS {
+        let SettingSignature { section, word, .. } = signature;
+        let without = identity(&spec_of(signature, None), &[]);
+        for arguments in argument_lists(signature) {
+            if *word == "stop_at" && arguments.is_empty() {
+                continue;
+            }
+            let text = spec_with(signature, &arguments);
+            let is_same = identity(&text, &[]) == without;
+            match *section {
+                "source" | "on_error" | "data" | "train" | "clip" | "loss_scale" => {
+                    if is_same {
+                        same.push(format!("{section} {word}({arguments})"));
+                    }
+                }
+                "eval" | "hooks" | "summary" | "warm_start" | "vocab" => {
+                    assert!(is_same, "{section} {word}({arguments})\n{text}");
+                }
+                other => panic!("no test knows the section `{other}`"),
+            }
+        }
+    }
+    assert_eq!(same, SAME_TRAINING);
+}
+
+#[test]
+fn the_model_and_constants_make_another_training_and_comments_do_not() {
+    let text = "spec line;
+        const RATE = 0.01;
+        const LONG = 7;
+        data d { source csv(\"line.csv\"); feature x: f32; feature y: f32; batch 2; }
+        model (x: f32[batch], y: f32[batch]) {
+            param a: f32 = constant(0.5);
+            loss mean(square(a * x - y));
+        }
+        train { data d; optimizer gradient_descent(RATE); steps LONG; }";
+    let base = identity(text, &[]);
+    for (from, to) in [
+        ("spec line;", "// About it.\nspec line;"),
+        ("loss mean", "// What is minimized.\n   loss mean"),
+        ("const RATE", "const  RATE"),
+        ("RATE", "R"),
+        (
+            "data d {",
+            "data other { source csv(\"other.csv\"); feature z: f32; batch 3; } data d {",
+        ),
+        ("train {", "eval { data d; } train {"),
+        ("steps LONG;", "epochs 3;"),
+    ] {
+        assert_eq!(identity(&text.replace(from, to), &[]), base, "{to}");
+    }
+    for (from, to) in [
+        ("constant(0.5)", "constant(0.25)"),
+        ("constant(0.5)", "zeros()"),
+        ("a * x - y", "x * a - y"),
+        ("square", "abs"),
+        ("f32[batch]", "f32[2]"),
+        ("RATE = 0.01", "RATE = 0.02"),
+        ("gradient_descent(RATE)", "momentum(RATE, momentum: 0.0)"),
+        ("line.csv", "lines.csv"),
+        ("feature y: f32;", "feature y: f64; map y = cast(y, f32);"),
+    ] {
+        assert_ne!(identity(&text.replace(from, to), &[]), base, "{to}");
+    }
+    // What the command overrides counts as if it were written.
+    assert_eq!(identity(text, &[("LONG", "9")]), base);
+    let faster = identity(text, &[("RATE", "0.02")]);
+    assert_ne!(faster, base);
+    assert_eq!(faster, identity(&text.replace("0.01", "0.02"), &[]));
 }

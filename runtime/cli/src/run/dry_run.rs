@@ -36,6 +36,13 @@ fn text(spec: &Spec, given: &Given, sizes: &DryRun) {
         readable_bytes(sizes.step_bytes),
         readable_bytes(sizes.batch_bytes)
     ));
+    if let Some(count) = spec.train.as_ref().map(|t| t.accumulate).filter(|n| *n > 1) {
+        print(format_args!(
+            "accumulate {count}: {} of the memory, for partial sums, the program of micro-batches, and {} more batches",
+            readable_bytes(sizes.accumulate_bytes),
+            count - 1
+        ));
+    }
     if let Some(flops) = sizes.step_flops {
         print(format_args!("compute: {}FLOP a step", scaled(flops as f64)));
     }
@@ -82,6 +89,7 @@ fn to_json(spec: &Spec, sizes: &DryRun) -> Value {
         "state_bytes": sizes.state_bytes,
         "step_bytes": sizes.step_bytes,
         "batch_bytes": sizes.batch_bytes,
+        "accumulate_bytes": sizes.accumulate_bytes,
         "available_bytes": sizes.available_bytes,
         "step_flops": sizes.step_flops,
         "resumes": sizes.resumes,

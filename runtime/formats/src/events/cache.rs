@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{FileKind, FormatError, Result};
 use crate::events::writer::{SummaryWriter, WriterOptions};
+use crate::files::{Durability, create_dir_in};
 
 /// Writers by folder, so that all who write to a folder share a file (`FileWriterCache`).
 ///
@@ -41,8 +42,7 @@ impl SummaryWriterCache {
         let failed = |doing: &str, e| FormatError::io(FileKind::Events, doing, e).in_file(folder);
         let mut writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
         let storage = &self.options.storage;
-        storage
-            .create_dir_all(folder)
+        create_dir_in(storage, folder, Durability::Synced)
             .map_err(|e| failed("create the folder", e))?;
         let key = storage
             .canonicalize(folder)

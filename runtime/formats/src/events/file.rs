@@ -11,6 +11,7 @@ use prost::Message;
 use crate::clock::Clock;
 use crate::error::{FileKind, FormatError, Result};
 use crate::events::{VERSION_PREFIX, frames};
+use crate::files::{Durability, create_dir_in};
 use crate::proto::event::What;
 use crate::proto::{Event, SourceMetadata, Summary};
 use crate::storage::{Lock, Storage, WriteFile};
@@ -155,8 +156,7 @@ fn create(
 ) -> Result<(Box<dyn WriteFile>, PathBuf)> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let folder = &naming.folder;
-    (naming.storage)
-        .create_dir_all(folder)
+    create_dir_in(&naming.storage, folder, Durability::Synced)
         .map_err(|e| FormatError::io(FileKind::Events, "create the folder", e).in_file(folder))?;
     let process = std::process::id();
     // The cast saturates negative and huge times.

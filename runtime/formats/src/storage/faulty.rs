@@ -1,7 +1,10 @@
-//! Deterministic fault injection, for tests: a storage that fails, tears a write, or kills the process at the n-th operation.
+//! Deterministic fault injection, for tests: a storage that fails, tears a write, loses what was not synced, or kills the process at the
+//! n-th operation.
 //!
 //! In: another storage, and a plan. Out: the same storage, with one fault. Whatever changes files is an operation and is counted from 1;
-//! reads are counted apart and fail only on request. Leaves alone: what a power failure loses, since files live in the other storage.
+//! reads are counted apart and fail only on request.
+
+mod power;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -10,6 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::files::ReadAt;
 use crate::storage::{Lock, Metadata, Storage, WriteFile};
+
+pub use power::Unsynced;
+use power::{Disk, FileNumber};
 
 /// A storage with a fault, for tests.
 ///
@@ -64,6 +70,9 @@ pub enum Effect {
     Short,
     /// The process ends as by SIGKILL: no destructor runs. A write stores half of its bytes before.
     Kill,
+    /// The power fails: the storage holds what was synced since the fault was planned, and what was there before. This operation and
+    /// all later ones fail, reads too.
+    PowerFailure(Unsynced),
 }
 
 /// What an operation does.
@@ -130,12 +139,22 @@ impl FaultyStorage {
 
     /// Plans a fault of the operations that change files, in place of any before.
     pub fn inject(&self, fault: Fault) {
+        self.observe(fault);
         self.plan.state().fault = Some(fault);
     }
 
     /// Plans a fault of reads, in place of any before. They are counted apart.
     pub fn inject_read(&self, fault: Fault) {
+        self.observe(fault);
         self.plan.state().read_fault = Some(fault);
+    }
+
+    /// Begins to observe what is safe, where the power will fail.
+    fn observe(&self, fault: Fault) {
+        if matches!(fault.effect, Effect::PowerFailure(_)) {
+            let disk = &mut *self.plan.disk();
+            disk.get_or_insert_with(|| Disk::new(&self.inner));
+        }
     }
 
     /// The number of operations so far that change files.
@@ -158,22 +177,55 @@ impl FaultyStorage {
         self.plan.state().fired
     }
 
+    /// An operation that changes nothing of a file or its name.
     fn apply<T>(
         &self,
         operation: Operation,
         path: &Path,
         run: impl FnOnce(&dyn Storage) -> io::Result<T>,
     ) -> io::Result<T> {
-        self.plan.apply(operation, path)?;
+        self.plan.apply(operation, path, None)?;
         run(&*self.inner)
     }
 
-    fn written(&self, path: &Path, file: Box<dyn WriteFile>) -> Box<dyn WriteFile> {
-        Box::new(FaultyFile {
+    /// An operation that changes names. What it changes is learnt before, and recorded afterwards.
+    fn change<T, L>(
+        &self,
+        operation: Operation,
+        path: &Path,
+        run: impl FnOnce(&dyn Storage) -> io::Result<T>,
+        learn: impl FnOnce(&mut Disk) -> io::Result<L>,
+        record: impl FnOnce(&mut Disk, L) -> io::Result<()>,
+    ) -> io::Result<T> {
+        let mut disk = self.plan.disk();
+        self.plan.apply(operation, path, disk.as_mut())?;
+        let Some(disk) = disk.as_mut() else {
+            return run(&*self.inner);
+        };
+        let learnt = learn(disk)?;
+        let done = run(&*self.inner)?;
+        record(disk, learnt)?;
+        Ok(done)
+    }
+
+    fn opened(
+        &self,
+        path: &Path,
+        open: impl FnOnce(&dyn Storage) -> io::Result<Box<dyn WriteFile>>,
+    ) -> io::Result<Box<dyn WriteFile>> {
+        let mut number = None;
+        let touch = |disk: &mut Disk| disk.touch(path);
+        let record = |disk: &mut Disk, ()| {
+            number = Some(disk.opened(path));
+            Ok(())
+        };
+        let file = self.change(Operation::Create, path, open, touch, record)?;
+        Ok(Box::new(FaultyFile {
             inner: file,
             path: path.to_owned(),
+            number,
             plan: Arc::clone(&self.plan),
-        })
+        }))
     }
 }
 
@@ -188,31 +240,53 @@ impl Storage for FaultyStorage {
     }
 
     fn create_new(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
-        let file = self.apply(Operation::Create, path, |inner| inner.create_new(path))?;
-        Ok(self.written(path, file))
+        self.opened(path, |inner| inner.create_new(path))
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
-        let file = self.apply(Operation::Create, path, |inner| inner.create(path))?;
-        Ok(self.written(path, file))
+        self.opened(path, |inner| inner.create(path))
     }
 
     fn append(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
-        let file = self.apply(Operation::Create, path, |inner| inner.append(path))?;
-        Ok(self.written(path, file))
+        self.opened(path, |inner| inner.append(path))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.apply(Operation::Rename, to, |inner| inner.rename(from, to))
+        let learn = |disk: &mut Disk| match self.inner.is_dir(from) {
+            true => Ok(false),
+            false => disk
+                .touch(from)
+                .and_then(|()| disk.touch(to))
+                .map(|()| true),
+        };
+        let record = |disk: &mut Disk, is_file: bool| {
+            if is_file {
+                disk.renamed(from, to);
+            }
+            Ok(())
+        };
+        let run = |inner: &dyn Storage| inner.rename(from, to);
+        self.change(Operation::Rename, to, run, learn, record)
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
-        self.apply(Operation::Remove, path, |inner| inner.remove_file(path))
+        let run = |inner: &dyn Storage| inner.remove_file(path);
+        let touch = |disk: &mut Disk| disk.touch(path);
+        let record = |disk: &mut Disk, ()| {
+            disk.removed(path);
+            Ok(())
+        };
+        self.change(Operation::Remove, path, run, touch, record)
     }
 
     fn create_dir_all(&self, folder: &Path) -> io::Result<()> {
-        let create = |inner: &dyn Storage| inner.create_dir_all(folder);
-        self.apply(Operation::CreateDir, folder, create)
+        let run = |inner: &dyn Storage| inner.create_dir_all(folder);
+        let learn = |disk: &mut Disk| Ok(disk.missing_folders(folder));
+        let record = |disk: &mut Disk, made| {
+            disk.made_folders(made);
+            Ok(())
+        };
+        self.change(Operation::CreateDir, folder, run, learn, record)
     }
 
     fn list(&self, folder: &Path) -> io::Result<Vec<OsString>> {
@@ -228,7 +302,9 @@ impl Storage for FaultyStorage {
     }
 
     fn sync(&self, path: &Path) -> io::Result<()> {
-        self.apply(Operation::SyncPath, path, |inner| inner.sync(path))
+        let run = |inner: &dyn Storage| inner.sync(path);
+        let record = |disk: &mut Disk, ()| disk.synced_path(path);
+        self.change(Operation::SyncPath, path, run, |_| Ok(()), record)
     }
 
     fn try_lock(&self, path: &Path) -> io::Result<Option<Box<dyn Lock>>> {
@@ -246,7 +322,11 @@ impl Storage for FaultyStorage {
 
 /// The planned faults, and the counts.
 #[derive(Debug, Default)]
-struct Plan(Mutex<State>);
+struct Plan {
+    state: Mutex<State>,
+    /// What is safe, where a power failure is planned. It is held throughout an operation, before the state.
+    disk: Mutex<Option<Disk>>,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -255,16 +335,25 @@ struct State {
     fault: Option<Fault>,
     read_fault: Option<Fault>,
     fired: bool,
+    /// Whether the power has failed.
+    is_off: bool,
 }
 
 impl Plan {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn disk(&self) -> MutexGuard<'_, Option<Disk>> {
+        self.disk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts an operation; returns what goes wrong with it.
     fn count(&self, operation: Operation, path: &Path) -> Option<Effect> {
         let mut state = self.state();
+        if state.is_off {
+            return Some(Effect::Fail(POWER_IS_OFF));
+        }
         let is_meant = |fault: Option<Fault>, path: &Path| {
             let part = fault.and_then(|fault| fault.only);
             part.is_none_or(|part| path.to_string_lossy().contains(part))
@@ -288,11 +377,12 @@ impl Plan {
     }
 
     /// Counts an operation that does not transfer bytes, and fails if it is planned to.
-    fn apply(&self, operation: Operation, path: &Path) -> io::Result<()> {
+    fn apply(&self, operation: Operation, path: &Path, disk: Option<&mut Disk>) -> io::Result<()> {
         match self.count(operation, path) {
             None | Some(Effect::Short) => Ok(()),
             Some(Effect::Fail(kind) | Effect::Tear(kind)) => Err(kind.into()),
             Some(Effect::Kill) => kill(),
+            Some(Effect::PowerFailure(unsynced)) => Err(self.power_failure(disk, unsynced)),
         }
     }
 
@@ -302,6 +392,7 @@ impl Plan {
         operation: Operation,
         path: &Path,
         bytes: usize,
+        disk: Option<&mut Disk>,
         run: impl FnOnce(usize) -> io::Result<usize>,
     ) -> io::Result<usize> {
         match self.count(operation, path) {
@@ -317,9 +408,23 @@ impl Plan {
                 let _ = run(bytes / 2);
                 kill()
             }
+            Some(Effect::PowerFailure(unsynced)) => Err(self.power_failure(disk, unsynced)),
         }
     }
+
+    /// Leaves what is safe; the error of the operation, which may hold the disk already.
+    fn power_failure(&self, disk: Option<&mut Disk>, unsynced: Unsynced) -> io::Error {
+        self.state().is_off = true;
+        let failed = match disk {
+            Some(disk) => disk.fail(unsynced),
+            None => (self.disk().as_mut()).map_or(Ok(()), |disk| disk.fail(unsynced)),
+        };
+        failed.err().unwrap_or_else(|| POWER_IS_OFF.into())
+    }
 }
+
+/// The error of operations after a power failure.
+const POWER_IS_OFF: io::ErrorKind = io::ErrorKind::BrokenPipe;
 
 /// Ends the process as by SIGKILL, so that nothing is cleaned up.
 fn kill() -> ! {
@@ -339,6 +444,8 @@ fn kill() -> ! {
 struct FaultyFile {
     inner: Box<dyn WriteFile>,
     path: PathBuf,
+    /// Its number, where a power failure is planned.
+    number: Option<FileNumber>,
     plan: Arc<Plan>,
 }
 
@@ -347,7 +454,9 @@ impl Write for FaultyFile {
         // Until all are stored: only the plan may say how many.
         let inner = &mut self.inner;
         let run = |count: usize| inner.write_all(&bytes[..count]).map(|()| count);
-        (self.plan).transfer(Operation::Write, &self.path, bytes.len(), run)
+        let mut disk = self.plan.disk();
+        let (disk, length) = (disk.as_mut(), bytes.len());
+        (self.plan).transfer(Operation::Write, &self.path, length, disk, run)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -359,7 +468,9 @@ impl WriteFile for FaultyFile {
     fn overwrite(&mut self, position: u64, bytes: &[u8]) -> io::Result<()> {
         let inner = &mut self.inner;
         let mut run = |count: usize| inner.overwrite(position, &bytes[..count]).map(|()| count);
-        let done = (self.plan).transfer(Operation::Write, &self.path, bytes.len(), &mut run)?;
+        let mut disk = self.plan.disk();
+        let (disk, length) = (disk.as_mut(), bytes.len());
+        let done = (self.plan).transfer(Operation::Write, &self.path, length, disk, &mut run)?;
         // It has no form that may be short: the rest follows.
         match done < bytes.len() {
             true => run(bytes.len()).map(drop),
@@ -368,13 +479,19 @@ impl WriteFile for FaultyFile {
     }
 
     fn truncate(&mut self, length: u64) -> io::Result<()> {
-        self.plan.apply(Operation::Truncate, &self.path)?;
+        let mut disk = self.plan.disk();
+        (self.plan).apply(Operation::Truncate, &self.path, disk.as_mut())?;
         self.inner.truncate(length)
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.plan.apply(Operation::Sync, &self.path)?;
-        self.inner.sync()
+        let mut disk = self.plan.disk();
+        (self.plan).apply(Operation::Sync, &self.path, disk.as_mut())?;
+        self.inner.sync()?;
+        match (disk.as_mut(), self.number) {
+            (Some(disk), Some(number)) => disk.synced(number),
+            (None, _) | (_, None) => Ok(()),
+        }
     }
 }
 
@@ -386,14 +503,14 @@ struct FaultyReads {
 
 impl ReadAt for FaultyReads {
     fn length(&self) -> io::Result<u64> {
-        self.plan.apply(Operation::Read, &self.path)?;
+        self.plan.apply(Operation::Read, &self.path, None)?;
         self.inner.length()
     }
 
     fn read_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let length = buffer.len();
         let run = |count: usize| self.inner.read_at(position, &mut buffer[..count]);
-        (self.plan).transfer(Operation::Read, &self.path, length, run)
+        (self.plan).transfer(Operation::Read, &self.path, length, None, run)
     }
 }
 
@@ -406,7 +523,8 @@ struct FaultyLock {
 
 impl Lock for FaultyLock {
     fn write(&mut self, text: &str) -> io::Result<()> {
-        self.plan.apply(Operation::Write, &self.path)?;
+        let mut disk = self.plan.disk();
+        (self.plan).apply(Operation::Write, &self.path, disk.as_mut())?;
         self.inner.write(text)
     }
 }

@@ -38,7 +38,7 @@ pub fn merge_in(
     for file in &files {
         sync_data_file(storage, file, options.durability)?;
     }
-    make_folder(&**storage, merged)?;
+    make_folder(storage, merged, Durability::Synced)?;
     let others: Vec<&Path> = parts
         .iter()
         .copied()

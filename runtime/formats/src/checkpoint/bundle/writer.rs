@@ -13,7 +13,7 @@ use crate::checkpoint::slice::Slice;
 use crate::checkpoint::{DType, key};
 use crate::crc;
 use crate::error::{Code, FileKind, FormatError, Result};
-use crate::files::{Durability, Replacement, sync_name};
+use crate::files::{Durability, Replacement, create_dir_in, sync_name};
 use crate::storage::{self, Storage};
 use crate::table::TableBuilder;
 use crate::tensor::{ElementsView, TensorView};
@@ -116,7 +116,7 @@ impl BundleWriter {
             let cause = "a checkpoint needs a data file and an alignment";
             return Err(invalid(cause).in_file(prefix));
         }
-        make_folder(&**storage, prefix)?;
+        make_folder(storage, prefix, options.durability)?;
         let count = count_for(storage, prefix, options.shards, options.replace)?;
         let shards = (0..count)
             .map(|shard| {
@@ -473,10 +473,13 @@ fn shards_of(ending: &str) -> Option<u32> {
     number(count)
 }
 
-pub(super) fn make_folder(storage: &dyn Storage, prefix: &Path) -> Result<()> {
+pub(super) fn make_folder(
+    storage: &Arc<dyn Storage>,
+    prefix: &Path,
+    durability: Durability,
+) -> Result<()> {
     let folder = folder_of(prefix);
-    storage
-        .create_dir_all(&folder)
+    create_dir_in(storage, &folder, durability)
         .map_err(|e| FormatError::io(FileKind::Other, "make the folder", e).in_file(&folder))
 }
 
