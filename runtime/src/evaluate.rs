@@ -12,8 +12,9 @@ use trainspec_compiler::typed::Spec;
 use crate::data::DataContext;
 use crate::default_hooks::{default_dir, with_default_hooks};
 use crate::hooks::EvalHook;
+use crate::run_folder::other_spec;
 use crate::saver::{NewestCheckpoint, restore_run_in};
-use crate::session::{EventQueue, Observer, Options, Session, the_model, the_train};
+use crate::session::{Event, EventQueue, Observer, Options, Session, the_model, the_train};
 use crate::trainer::{evaluation_data, run_dir, the_data};
 use crate::training_tables::the_tables;
 use crate::{Error, State};
@@ -157,6 +158,9 @@ pub fn evaluate(
         training: false,
         ..DataContext::of(spec, options, options.seed.unwrap_or(train.seed))
     };
+    if let Some(what) = other_spec(&*options.env.storage, checkpoint, spec) {
+        observer.event(&Event::Note(what));
+    }
     the_tables(&cx, Some(checkpoint), &options.stop)?;
     let events = EventQueue::default();
     let feeds = options.registry.make(spec, &events)?.feeds;

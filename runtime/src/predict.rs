@@ -15,6 +15,7 @@ use trainspec_compiler::ir::{DType, Size, Tensor, TensorType};
 use trainspec_compiler::typed::{DataSet, Model, Remainder, Spec, ValueId};
 
 use crate::data::{DataContext, GivenData, RecordFormat, data_of_inputs, each_data};
+use crate::run_folder::other_spec;
 use crate::saver::{OTHER_MODEL, RestoreOptions, Strictness, VarList, restore_in};
 use crate::session::{Options, Session, the_model, the_train};
 use crate::train::ExponentialMovingAverage;
@@ -188,6 +189,7 @@ pub struct Predictor {
     outputs: Vec<Output>,
     fetches: Vec<(Fetch, TensorType)>,
     left_out: Vec<String>,
+    other_spec: Option<String>,
     predicted: u64,
 }
 
@@ -260,6 +262,7 @@ impl Predictor {
             outputs,
             fetches,
             left_out: chosen.left_out,
+            other_spec: other_spec(&**storage, checkpoint, spec),
             predicted: 0,
         })
     }
@@ -272,6 +275,11 @@ impl Predictor {
     /// The outputs that are left out, since they are no rows for each record, and none was asked for by name.
     pub fn left_out(&self) -> &[String] {
         &self.left_out
+    }
+
+    /// What is worth saying where the spec is not the one that the checkpoint was trained with.
+    pub fn other_spec(&self) -> Option<&str> {
+        self.other_spec.as_deref()
     }
 
     /// The number of records that were predicted so far.

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use trainspec_compiler::Identity;
+use trainspec_compiler::typed::Spec;
 use trainspec_formats::FileKind;
 use trainspec_formats::files::{self, Durability};
 use trainspec_formats::storage::{Lock, Storage};
@@ -250,18 +251,8 @@ fn compare(
             known["format"]
         ));
     }
-    if known["identity"] != json!(run.identity.hash) {
-        let before = known["canonical"].as_str().unwrap_or_default();
-        let what = run.identity.difference(before);
-        return refused(match what {
-            // A line of the graph, which nobody has written.
-            Some(lines) if lines.starts_with("`%") => {
-                let lines = changed_line(spec_before, &run.text).unwrap_or(lines);
-                format!("its model now has {lines}")
-            }
-            Some(lines) => format!("the spec now has {lines}"),
-            None => "the spec is another one".to_owned(),
-        });
+    if let Some(what) = identity_difference(known, spec_before, &run.identity, &run.text) {
+        return refused(what);
     }
     if known["seed"] != json!(run.seed) {
         return refused(format!(
@@ -290,6 +281,41 @@ fn compare(
         return refused(format!("it was also trained on {file}"));
     }
     Ok(notes)
+}
+
+/// What of a spec makes it another training than that of a `run.json`; `None` where it is the same one.
+fn identity_difference(
+    known: &Value,
+    spec_before: &str,
+    identity: &Identity,
+    text: &str,
+) -> Option<String> {
+    if known["identity"] == json!(identity.hash) {
+        return None;
+    }
+    let before = known["canonical"].as_str().unwrap_or_default();
+    Some(match identity.difference(before) {
+        // A line of the graph, which nobody has written.
+        Some(lines) if lines.starts_with("`%") => {
+            let lines = changed_line(spec_before, text).unwrap_or(lines);
+            format!("its model now has {lines}")
+        }
+        Some(lines) => format!("the spec now has {lines}"),
+        None => "the spec is another one".to_owned(),
+    })
+}
+
+/// What is worth saying where a spec is not the one that a checkpoint was trained with; `None` where it is, or where no run is known.
+pub(crate) fn other_spec(storage: &dyn Storage, checkpoint: &Path, spec: &Spec) -> Option<String> {
+    // The best one has a folder of its own, in that of the run.
+    let mut folders = checkpoint.ancestors().skip(1).take(2);
+    let folder = folders.find(|folder| storage.is_file(&folder.join(RUN_FILE)))?;
+    let known: Value = serde_json::from_slice(&storage.read(&folder.join(RUN_FILE)).ok()?).ok()?;
+    let before = storage.read(&folder.join(SPEC_FILE)).unwrap_or_default();
+    let before = String::from_utf8_lossy(&before);
+    let identity = Identity::of(spec).ok()?;
+    let what = identity_difference(&known, &before, &identity, &spec.text)?;
+    Some(format!("the checkpoint is of another training: {what}"))
 }
 
 /// The line of a text that has changed, now and before; `None` where it is not one alone.

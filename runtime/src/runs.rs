@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde_json::Value;
+pub use trainspec_compiler::typed::is_minimized;
 use trainspec_formats::storage::{self, FileType};
 use trainspec_formats::{FileKind, FormatError};
 
@@ -226,27 +227,6 @@ impl RunSummary {
 /// ```
 pub fn is_running(folder: &Path) -> bool {
     storage::local().is_locked(&folder.join(LOCK_FILE))
-}
-
-/// Whether smaller values of a metric are better, by its name: it is a loss, an error or a distance.
-///
-/// ```
-/// use trainspec::runs::is_minimized;
-///
-/// assert!(is_minimized("validation_loss") && !is_minimized("accuracy"));
-/// ```
-pub fn is_minimized(tag: &str) -> bool {
-    let words = [
-        "loss",
-        "error",
-        "entropy",
-        "distance",
-        "perplexity",
-        "mse",
-        "mae",
-        "divergence",
-    ];
-    words.iter().any(|word| tag.contains(word))
 }
 
 /// Whether a curve says how good a model is: measured by an evaluation, or a loss.

@@ -125,6 +125,9 @@ impl Evaluation<'_> {
             }
         }
         let mut observer = |event: &Event| match self.format {
+            Format::Text if let Event::Note(message) = event => {
+                note(plain(format_args!("note: {message}")))
+            }
             Format::Text => evaluated_text(event).into_iter().for_each(print),
             Format::Json => event_json(self.sources, event).into_iter().for_each(print),
         };

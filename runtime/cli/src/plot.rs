@@ -62,6 +62,14 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
 }
 
 fn plot(arguments: &Arguments) -> Result<(), Failure> {
+    if let Some(file) = &arguments.output
+        && let Some(ending) = file.extension().and_then(|ending| ending.to_str())
+        && !ending.eq_ignore_ascii_case("svg")
+    {
+        let message = format!("pictures are written as SVG, and not as `.{ending}`");
+        let svg = file.with_extension("svg");
+        return Err(Failure::input(message).help(format!("name the file `{}`", svg.display())));
+    }
     let mut runs = Vec::new();
     for path in &arguments.runs {
         for path in expanded(path)? {

@@ -228,6 +228,9 @@ fn predict(
     let choice = arguments.checkpoint.parse().unwrap_or_default();
     let checkpoint = find_checkpoint(spec, options, &choice)?;
     let mut predictor = Predictor::open(spec, options, &checkpoint, request)?;
+    if let Some(what) = predictor.other_spec() {
+        note(plain(format_args!("note: {what}")));
+    }
     writer.begin(predictor.outputs())?;
     if !predictor.left_out().is_empty() {
         note(plain(format_args!(

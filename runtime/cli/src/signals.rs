@@ -13,6 +13,16 @@ const SIGTERM: usize = 15;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Signals(Arc<AtomicUsize>);
 
+/// Lets a write beyond the limit of a file's size (`ulimit -f`) fail as on a full disk; by default the signal ends the process.
+pub(crate) fn fail_writes_beyond_limits() {
+    #[cfg(unix)]
+    {
+        let flag = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        // Without the handler the signal ends the process, as it did.
+        let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, flag);
+    }
+}
+
 impl Signals {
     /// Lets signals set a stop token. A second signal exits with its code; what was saved stays.
     pub(crate) fn install(token: &StopToken) -> Signals {

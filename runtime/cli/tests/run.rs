@@ -693,3 +693,23 @@ fn penguins_that_were_held_out_are_classified() {
     assert_eq!(all, 20.0 * 69.0);
     assert!(right / all >= 0.98, "{right} of {all}");
 }
+
+/// A write beyond the limit of a file's size fails with a message, as a full disk does; the signal would end the process without a word.
+#[cfg(unix)]
+#[test]
+fn a_limit_of_the_size_of_files_is_an_error() {
+    let folder = Folder::new();
+    folder.write("plane.trainspec", PLANE);
+    folder.write("points.csv", plane());
+    let typed = format!(
+        "ulimit -f 1; exec '{}' run plane.trainspec --dir runs/plane",
+        env!("CARGO_BIN_EXE_trainspec")
+    );
+    let output = std::process::Command::new("bash")
+        .args(["-c", &typed])
+        .current_dir(&folder.0)
+        .output()
+        .unwrap();
+    assert_eq!(code(&output), 1, "{}", err(&output));
+    assert!(err(&output).contains("File too large"), "{}", err(&output));
+}

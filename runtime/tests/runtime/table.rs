@@ -131,7 +131,9 @@ fn spec_of(signature: &SettingSignature, arguments: Option<&str>) -> String {
     let mut items = String::new();
     match (signature.section, word) {
         ("source" | "on_error" | "vocab" | "warm_start", _) if !is_given => {}
-        ("data", "batch" | "window") | ("train" | "eval", "data") if !is_given => {}
+        ("data", "batch" | "window" | "bucket_by_length" | "interleave")
+        | ("train" | "eval", "data")
+            if !is_given => {}
         // The parts have features of their own.
         ("source", "mix" | "zip") => {
             let options = match arguments {

@@ -7,6 +7,7 @@ use crate::diag::{Code, Diagnostic, nearest, one_of};
 use crate::lower::{GLOBAL_STEP, GOOD_STEPS, LOSS_SCALE};
 use crate::typed::{
     Best, BestMode, CheckpointFormat, Eval, HookKind, Interval, LossScale, Model, Train, Variable,
+    is_minimized,
 };
 
 /// An evaluation, and the names of what it measures.
@@ -119,7 +120,7 @@ impl Checker<'_> {
             .collect();
         let error = match found[..] {
             [(one, is_loss)] => {
-                let otherwise = match is_loss {
+                let otherwise = match is_loss || is_minimized(&metric) {
                     true => BestMode::Min,
                     false => BestMode::Max,
                 };

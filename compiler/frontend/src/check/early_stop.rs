@@ -3,7 +3,7 @@
 use crate::check::Checker;
 use crate::check::bound::Bound;
 use crate::diag::{Code, Diagnostic, nearest, one_of};
-use crate::typed::{self, EarlyStop, Eval, Goal};
+use crate::typed::{self, EarlyStop, Eval, Goal, is_minimized};
 
 impl Checker<'_> {
     /// `early_stop (metric, patience: 3, min_delta: 0.01, goal: max, eval: NAME)`
@@ -27,7 +27,7 @@ impl Checker<'_> {
         let is_loss = model.eval.losses.iter().any(|(name, _)| *name == metric);
         let Some(goal) = bound
             .keyword("goal", &goals)
-            .or_else(|| is_loss.then_some(Goal::Min))
+            .or_else(|| (is_loss || is_minimized(&metric)).then_some(Goal::Min))
         else {
             let message = format!("`early_stop` lacks a `goal`: `{metric}` is no loss");
             self.report(

@@ -4,6 +4,7 @@
 //! variables, in order. Dimensions that are known at run time only are still symbolic.
 
 mod column;
+mod goal;
 mod input;
 mod liveness;
 mod print;
@@ -13,6 +14,7 @@ mod source;
 mod warm_start;
 
 pub use column::{ColumnOp, ColumnOpKind, ColumnOperand, Vocabulary, WordSource};
+pub use goal::is_minimized;
 pub use input::Input;
 pub use print::print;
 pub use settings::*;

@@ -111,9 +111,14 @@ impl Scale {
 /// A short number for a tick: `0.02`, `1.5k`, `2M`, `1e-5`.
 pub(super) fn label(x: f64) -> String {
     let size = x.abs();
+    // Four significant digits: ticks are multiples of 1, 2, 2.5 or 5 times a power of ten.
     let short = |x: f64| {
-        let text = format!("{x:.3}");
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        let digits = (3.0 - x.abs().log10().floor()).clamp(0.0, 6.0) as usize;
+        let text = format!("{x:.digits$}");
+        match text.contains('.') {
+            true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+            false => text,
+        }
     };
     match size {
         0.0 => "0".to_owned(),
@@ -164,6 +169,9 @@ mod tests {
         for (x, text) in [
             (0.0, "0"),
             (0.25, "0.25"),
+            (0.0025, "0.0025"),
+            (0.6000000000000001, "0.6"),
+            (1000.0, "1000"),
             (1500.0, "1500"),
             (15000.0, "15k"),
             (2.5e6, "2.5M"),

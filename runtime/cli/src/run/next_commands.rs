@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use trainspec_compiler::typed::{HookKind, Spec};
+use trainspec::session::End;
+use trainspec_compiler::typed::{Hook, HookKind, Spec, TrainEnd};
 
 use super::Arguments;
 
@@ -43,21 +44,33 @@ impl NextCommands {
         format!("trainspec run {}{}", self.target, self.seed)
     }
 
-    /// What can be done after a run that ended by itself at `step`, or was stopped: pairs of a word and a command.
+    /// What can be done after a run that ended at `step`: pairs of a word and a command.
     pub(super) fn after(
         &self,
         spec: &Spec,
         folder: &Path,
         step: u64,
-        stopped: bool,
+        why: &End,
     ) -> Vec<(&'static str, String)> {
-        let more = match stopped {
-            true => String::new(),
-            false => format!(" --steps {}", step.saturating_mul(2)),
+        let mut commands = Vec::new();
+        let until = spec.train.as_ref().and_then(|train| train.until);
+        match (why, until) {
+            (End::Stopped, _) => commands.push(("go on", self.go_on())),
+            (End::Steps, Some(TrainEnd::Steps(_))) => {
+                let more = format!("{} --steps {}", self.go_on(), step.saturating_mul(2));
+                commands.push(("go on", more));
+            }
+            // Goes on when the spec says so: more epochs, more patience, more data.
+            _ => {}
+        }
+        let keeps_best =
+            |hook: &Hook| matches!(&hook.kind, HookKind::Checkpoint { best: Some(_), .. });
+        let best = match spec.hooks.iter().any(keeps_best) {
+            true => " --checkpoint best",
+            false => "",
         };
-        let mut commands = vec![("go on", self.go_on() + &more)];
         if !spec.evals.is_empty() {
-            commands.push(("evaluate", format!("trainspec eval {}", self.target)));
+            commands.push(("evaluate", format!("trainspec eval {}{best}", self.target)));
         }
         let model = spec.model.as_ref();
         if spec
@@ -66,7 +79,7 @@ impl NextCommands {
             .is_some_and(|train| train.data.is_some())
             && model.is_some_and(|model| !model.eval.outputs.is_empty())
         {
-            let command = format!("trainspec predict {} --input FILE", self.target);
+            let command = format!("trainspec predict {}{best} --input FILE", self.target);
             commands.push(("predict", command));
         }
         if (spec.hooks.iter()).any(|hook| matches!(hook.kind, HookKind::Summary { .. })) {

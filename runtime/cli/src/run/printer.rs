@@ -219,7 +219,7 @@ impl<'a> Printer<'a> {
                 }
                 print(self.summary(*step, why, losses, *seconds));
                 if !self.quiet {
-                    self.next_commands(*step);
+                    self.next_commands(*step, why);
                 }
             }
         }
@@ -306,7 +306,7 @@ impl<'a> Printer<'a> {
     }
 
     /// The best value, the last checkpoint, and what can be done with it.
-    fn next_commands(&self, step: u64) {
+    fn next_commands(&self, step: u64, why: &End) {
         if let Some((metric, value, at)) = &self.best {
             print(format_args!(
                 "  best      {metric} {} at step {at}",
@@ -319,7 +319,7 @@ impl<'a> Printer<'a> {
         print(format_args!("  saved     {}", saved.display()));
         let folder = saved.parent().filter(|path| !path.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
-        for (what, command) in (self.commands).after(&self.spec, folder, step, self.stopped) {
+        for (what, command) in (self.commands).after(&self.spec, folder, step, why) {
             print(format_args!("  {what:<9} {command}"));
         }
     }
