@@ -2,9 +2,11 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
-use trainspec_frontend::diag::{Diagnostic, Style, render};
+use trainspec_frontend::declarations::DeclarationKind;
+use trainspec_frontend::diag::{Code, Diagnostic, Style, render};
 
 use crate::CheckedSpec;
+use crate::constants::is_in_module;
 
 /// The diagnostics of a spec.
 pub(crate) struct Report<'s> {
@@ -14,17 +16,37 @@ pub(crate) struct Report<'s> {
 
 impl Report<'_> {
     /// A `compile_error!` for each error.
-    pub(crate) fn errors(&self) -> TokenStream {
+    pub(crate) fn errors(&self) -> Vec<TokenStream> {
         let diagnostics = self.spec.checked.diagnostics.iter();
         let errors = diagnostics.filter(|one| one.is_error());
         errors.map(|error| self.error(error)).collect()
     }
 
     /// The use of something deprecated for each warning. It stands in the module, so that `#[allow(deprecated)]` there silences it.
+    ///
+    /// A constant of the module is used by whoever reads it, so that one which the spec does not use is no warning.
     pub(crate) fn warnings(&self) -> TokenStream {
         let diagnostics = self.spec.checked.diagnostics.iter();
-        let warnings = diagnostics.filter(|one| !one.is_error());
+        let is_unused_constant =
+            |one: &Diagnostic| one.code == Code::Unused && self.is_constant(one.span);
+        let warnings = diagnostics.filter(|one| !one.is_error() && !is_unused_constant(one));
         warnings.map(|warning| self.warning(warning)).collect()
+    }
+
+    /// Whether that is the name of a constant of the module.
+    fn is_constant(&self, span: Option<trainspec_ir::Span>) -> bool {
+        let mut constants = self.spec.declarations.of_kind(DeclarationKind::Constant);
+        let declared = constants.find(|(_, declared)| Some(declared.span) == span);
+        let named = declared.and_then(|(name, _)| {
+            let mut values = self
+                .spec
+                .checked
+                .spec
+                .iter()
+                .flat_map(|spec| &spec.constants);
+            values.find(|(constant, _)| constant == name)
+        });
+        named.is_some_and(|(name, value)| is_in_module(name, value))
     }
 
     fn text(&self, diagnostic: &Diagnostic) -> String {

@@ -39,6 +39,11 @@ impl Invocation {
         }
         let attributes = input.call(Attribute::parse_outer)?;
         let visibility: Visibility = input.parse()?;
+        if input.is_empty() {
+            let message =
+                "a spec is missing here: write `spec NAME; ...`, or `file: \"NAME.trainspec\"`";
+            return Err(syn::Error::new(Span::call_site(), message));
+        }
         Ok(Invocation {
             krate,
             attributes,

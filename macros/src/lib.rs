@@ -3,12 +3,14 @@
 //! In: the tokens of `trainspec::train! { ... }`. Out: the module, and the diagnostics of the spec as errors and warnings of the Rust
 //! compiler. Leaves alone: everything after the front end; the module checks the embedded text again when it first runs.
 
+mod constants;
 mod diagnostics;
 mod invocation;
 mod module;
 mod params;
 mod registered;
 mod spec_file;
+mod unknown;
 
 use proc_macro2::TokenStream;
 use syn::parse::Parser;
@@ -17,6 +19,7 @@ use diagnostics::Report;
 use invocation::{Invocation, SpecTokens};
 use spec_file::{SpecFile, UsedFiles, path_of};
 use trainspec_frontend::check::{self, Checked};
+use trainspec_frontend::declarations::Declarations;
 use trainspec_frontend::source::Sources;
 use trainspec_frontend::tokens::{TokenText, text_of};
 
@@ -36,6 +39,8 @@ struct CheckedSpec {
     /// The spec itself among its sources.
     root: trainspec_ir::FileId,
     checked: Checked,
+    /// What the root text declares.
+    declarations: Declarations,
     /// The tokens of the root text, where it stands in Rust.
     tokens: Option<TokenText>,
     /// The files that were read.
@@ -61,9 +66,15 @@ fn expand(invocation: &Invocation) -> TokenStream {
             SpecTokens::File(path) => path.span(),
         },
     };
+    // The first error stands in the module, where it is the type of what has none.
     let errors = report.errors();
-    let module = module::module(invocation, &spec, &report.warnings());
-    quote::quote! { #errors #module }
+    match module::module(invocation, &spec, &report.warnings(), errors.first()) {
+        Some(module) => {
+            let others = errors.get(1..).unwrap_or_default();
+            quote::quote! { #module #(#others)* }
+        }
+        None => quote::quote! { #(#errors)* },
+    }
 }
 
 fn checked(
@@ -75,6 +86,7 @@ fn checked(
     let mut sources = Sources::default();
     let root = sources.add(&files.root, text);
     let checked = check::check(&mut sources, root, files, &check::Options::default());
+    let (parsed, _) = trainspec_frontend::syntax::parse(root, text);
     let used = sources.uses().iter().map(|one| path_of(&one.found));
     read.extend(used);
     read.sort();
@@ -83,6 +95,7 @@ fn checked(
         sources,
         root,
         checked,
+        declarations: Declarations::of(&parsed.file),
         tokens,
         read,
     }

@@ -3,22 +3,21 @@
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::Ident;
-use trainspec_frontend::declarations::{DeclarationKind, Declarations};
+use trainspec_frontend::declarations::DeclarationKind;
 use trainspec_frontend::identity::Identity;
 use trainspec_frontend::interface::{Interface, Member};
 use trainspec_frontend::typed::Spec;
 use trainspec_ir::{DType, TensorType};
 
 use crate::CheckedSpec;
+use crate::constants::constants;
 use crate::invocation::Invocation;
 use crate::params::params;
 use crate::registered::Registered;
+use crate::unknown::Unknown;
 
 /// The largest rank that ndarray has a type for.
 const MAX_STATIC_RANK: usize = 6;
-
-/// Names that a constant of the spec cannot have in the module.
-const RESERVED: [&str; 2] = ["SPEC", "SPEC_HASH"];
 
 /// Rust types of values, by their types in the spec.
 pub(crate) struct Types<'i>(&'i Invocation);
@@ -95,19 +94,20 @@ pub(crate) fn type_name(name: &str) -> String {
     }
 }
 
-/// The module of a spec; of one with errors what is declared, so that one mistake is one error.
+/// The module of a spec; of one with errors what is declared, so that one mistake is one error. It holds the first error then. `None` where
+/// a mistake leaves no name for it.
 pub(crate) fn module(
     invocation: &Invocation,
     spec: &CheckedSpec,
     warnings: &TokenStream,
-) -> TokenStream {
+    error: Option<&TokenStream>,
+) -> Option<TokenStream> {
     let checked = &spec.checked;
-    let Some(typed) = checked.spec.as_ref().or(checked.partial.as_ref()) else {
-        return TokenStream::new();
-    };
+    let typed = checked.spec.as_ref().or(checked.partial.as_ref())?;
     let Some(name) = identifier(&typed.name, invocation.span()) else {
         let message = format!("`{}` cannot be the name of a Rust module", typed.name);
-        return syn::Error::new(invocation.span(), message).into_compile_error();
+        let unnamed = || syn::Error::new(invocation.span(), message).into_compile_error();
+        return error.is_none().then(unnamed);
     };
     let Invocation {
         krate,
@@ -118,39 +118,53 @@ pub(crate) fn module(
     let types = &Types(invocation);
     let interface = Interface::of(typed);
     let declared = &Declared::of(invocation, spec);
+    let unknown = &Unknown::of(typed, &interface, &spec.declarations, error);
     let unnamed = unnamed(&interface, declared);
     let embedded = embedded(invocation, spec, typed, &interface);
-    let constants = constants(typed, declared);
-    let feeds = feeds(
-        types,
-        "Feeds",
-        "What a step or an evaluation is fed.",
-        &interface.inputs,
-        declared,
-    );
+    let constants = constants(typed, unknown, declared);
+    let unknown_type = unknown.definition();
+    let feeds = match unknown.model {
+        false => feeds(
+            types,
+            "Feeds",
+            "What a step or an evaluation is fed.",
+            &interface.inputs,
+            &unknown.inputs,
+            declared,
+        ),
+        true => unknown_type_of("Feeds", true),
+    };
     let predicted: Vec<Member> = (interface.inputs.iter())
         .filter(|input| interface.prediction_inputs.contains(&input.name))
         .cloned()
         .collect();
-    let inputs = feeds_of_prediction(types, &predicted, declared);
-    let fetches = fetches(types, &interface, declared);
-    let outputs = outputs(types, &interface, declared);
-    let session = session(types, &interface, &fetches);
+    let inputs = match unknown.has_unknown_outputs() {
+        false => feeds_of_prediction(types, &predicted, declared),
+        // Any input may belong to it.
+        true => unknown_type_of("Inputs", true),
+    };
+    let fetches = fetches(types, &interface, unknown, declared);
+    let outputs = match unknown.model {
+        false => outputs(types, &interface, unknown, declared),
+        true => unknown_type_of("Outputs", false),
+    };
+    let session = session(types, &interface, unknown, &fetches);
     let fetches = &fetches.tokens;
     let registered = Registered::of(krate, typed, declared);
     let registrations = registered.modules();
     let builder = builder(krate, &registered.methods());
     let params = params(types, &interface.variables, declared);
     let doc = format!("The spec `{}`, compiled by `train!`.", typed.name);
-    let documented = (declared.declarations.docs.iter()).chain(&declared.declarations.model);
+    let documented = (spec.declarations.docs.iter()).chain(&spec.declarations.model);
     let documented = documented.map(|line| quote! { #[doc = #line] });
-    quote! {
+    Some(quote! {
         #(#attributes)*
         #[doc = ""]
         #(#documented)*
         #[doc = ""]
         #[doc = #doc]
         #visibility mod #name {
+            #unknown_type
             #unnamed
             #warnings
             #embedded
@@ -164,22 +178,18 @@ pub(crate) fn module(
             #registrations
             #params
         }
-    }
+    })
 }
 
 /// What the spec declares: the doc comments, and the tokens of the names.
 pub(crate) struct Declared<'s> {
-    declarations: Declarations,
     spec: &'s CheckedSpec,
     call_site: Span,
 }
 
 impl<'s> Declared<'s> {
     fn of(invocation: &Invocation, spec: &'s CheckedSpec) -> Declared<'s> {
-        let text = &*spec.sources.files()[0].text;
-        let (parsed, _) = trainspec_frontend::syntax::parse(spec.root, text);
         Declared {
-            declarations: Declarations::of(&parsed.file),
             spec,
             call_site: invocation.span(),
         }
@@ -195,13 +205,13 @@ impl<'s> Declared<'s> {
 
     /// The token of the name of something.
     pub(crate) fn span(&self, kind: DeclarationKind, name: &str) -> Span {
-        let declaration = self.declarations.get(kind, name);
+        let declaration = self.spec.declarations.get(kind, name);
         self.token(declaration.map(|one| one.span))
     }
 
     /// The doc comment of something, with what is known besides as its last paragraph.
     pub(crate) fn docs(&self, kind: DeclarationKind, name: &str, known: String) -> TokenStream {
-        let declaration = self.declarations.get(kind, name);
+        let declaration = self.spec.declarations.get(kind, name);
         let lines = declaration.map_or(&[][..], |one| &one.docs);
         let between = (!lines.is_empty()).then(|| quote! { #[doc = ""] });
         let lines = lines.iter().map(|line| quote! { #[doc = #line] });
@@ -292,42 +302,21 @@ fn dedented(text: &str) -> String {
     lines.collect()
 }
 
-/// The constants that Rust has a type for.
-fn constants(spec: &Spec, declared: &Declared<'_>) -> TokenStream {
-    let constant = |(name, value): &(String, String)| {
-        let kind = DeclarationKind::Constant;
-        let ident = identifier(name, declared.span(kind, name))?;
-        if RESERVED.contains(&name.as_str()) {
-            return None;
-        }
-        let doc = declared.docs(kind, name, format!("The constant `{name}` of the spec."));
-        let plain = value.replace('_', "");
-        let (ty, literal) = if let Ok(n) = plain.parse::<i64>() {
-            (quote! { i64 }, quote! { #n })
-        } else if value == "true" || value == "false" {
-            let flag = value == "true";
-            (quote! { bool }, quote! { #flag })
-        } else if let Some(x) = plain.parse::<f64>().ok().filter(|x| x.is_finite()) {
-            (quote! { f64 }, quote! { #x })
-        } else {
-            let string = syn::parse_str::<syn::LitStr>(value).ok()?;
-            (quote! { &::core::primitive::str }, quote! { #string })
-        };
-        Some(quote! { #doc pub const #ident: #ty = #literal; })
-    };
-    spec.constants.iter().filter_map(constant).collect()
-}
-
 /// A struct of views that can be fed.
 fn feeds(
     types: &Types<'_>,
     name: &str,
     doc: &str,
     members: &[Member],
+    unknown: &[String],
     declared: &Declared<'_>,
 ) -> TokenStream {
+    if members.is_empty() && !unknown.is_empty() {
+        return unknown_type_of(name, true);
+    }
     let krate = &types.0.krate;
     let name = format_ident!("{name}");
+    let unknown = unknown_fields(DeclarationKind::Input, unknown, declared);
     let members = members.iter().filter_map(|member| {
         let span = declared.span(DeclarationKind::Input, &member.name);
         let field = identifier(&member.name, span)?;
@@ -336,7 +325,11 @@ fn feeds(
     });
     let members: Vec<_> = members.collect();
     let fields = members.iter().map(|(field, ty, member)| {
-        let known = format!("`{}: {}`.", member.name, member.ty);
+        let bounds = member
+            .bounds
+            .map(|(start, end)| format!(" in {start}..{end}"));
+        let bounds = bounds.unwrap_or_default();
+        let known = format!("`{}: {}{bounds}`.", member.name, member.ty);
         let doc = declared.docs(DeclarationKind::Input, &member.name, known);
         quote! { #doc pub #field: #ty }
     });
@@ -355,7 +348,7 @@ fn feeds(
     quote! {
         #[doc = #doc]
         #[derive(Debug, Clone)]
-        pub struct #name #lifetime { #(#fields),* }
+        pub struct #name #lifetime { #(#fields,)* #unknown }
 
         impl #krate::FeedDict for #name #elided {
             fn feed(&self, name: &::core::primitive::str) -> ::core::option::Option<#krate::InputView<'_>> {
@@ -374,7 +367,35 @@ fn feeds_of_prediction(
     declared: &Declared<'_>,
 ) -> TokenStream {
     let doc = "What a prediction is fed: the inputs that the outputs depend on.";
-    feeds(types, "Inputs", doc, members, declared)
+    feeds(types, "Inputs", doc, members, &[], declared)
+}
+
+/// A type of the module of which a mistake hides all members; feeds have a lifetime.
+fn unknown_type_of(name: &str, has_lifetime: bool) -> TokenStream {
+    let name = format_ident!("{name}");
+    let lifetime = has_lifetime.then(|| quote! { <'a> });
+    quote! {
+        #[allow(missing_docs)]
+        pub type #name #lifetime = __Unknown;
+    }
+}
+
+/// The fields of what a mistake leaves without a type.
+fn unknown_fields(kind: DeclarationKind, names: &[String], declared: &Declared<'_>) -> TokenStream {
+    let fields = names.iter().filter_map(|name| {
+        let field = identifier(name, declared.span(kind, name))?;
+        let doc = declared.docs(kind, name, format!("`{name}`, without a type yet."));
+        Some(quote! { #doc pub #field: __Unknown, })
+    });
+    fields.collect()
+}
+
+/// The values of such fields.
+fn unknown_values(names: &[String]) -> TokenStream {
+    let fields = (names.iter()).filter_map(|name| identifier(name, Span::call_site()));
+    fields
+        .map(|field| quote! { #field: ::core::unreachable!(), })
+        .collect()
 }
 
 /// Whether some sizes of a value are known at run time alone.
@@ -383,7 +404,18 @@ fn is_counted(ty: &TensorType) -> bool {
 }
 
 /// The losses and metrics of a step.
-fn fetches(types: &Types<'_>, interface: &Interface, declared: &Declared<'_>) -> Fetches {
+fn fetches(
+    types: &Types<'_>,
+    interface: &Interface,
+    unknown: &Unknown,
+    declared: &Declared<'_>,
+) -> Fetches {
+    if unknown.model {
+        return Fetches {
+            tokens: unknown_type_of("Fetches", false),
+            elided: TokenStream::new(),
+        };
+    }
     let private = types.private();
     let losses = (interface.losses.iter()).map(|one| ("loss", DeclarationKind::Loss, one));
     let metrics = (interface.metrics.iter()).map(|one| ("metric", DeclarationKind::Metric, one));
@@ -414,6 +446,12 @@ fn fetches(types: &Types<'_>, interface: &Interface, declared: &Declared<'_>) ->
         fields.push(quote! { #doc pub #field: #ty });
         values.push(quote! { #field: #value });
     }
+    let unknown_losses = unknown_fields(DeclarationKind::Loss, &unknown.losses, declared);
+    let unknown_metrics = unknown_fields(DeclarationKind::Metric, &unknown.metrics, declared);
+    let unknown_values = [
+        unknown_values(&unknown.losses),
+        unknown_values(&unknown.metrics),
+    ];
     let (declared, values_ty) = match borrows {
         true => (quote! { <'a> }, quote! { #private::Values<'a> }),
         false => (quote! {}, quote! { #private::Values<'_> }),
@@ -425,12 +463,12 @@ fn fetches(types: &Types<'_>, interface: &Interface, declared: &Declared<'_>) ->
     let tokens = quote! {
         /// What a step or an evaluation gives: losses, from before the update, and metrics.
         #[derive(Debug, Clone)]
-        pub struct Fetches #declared { #(#fields),* }
+        pub struct Fetches #declared { #(#fields,)* #unknown_losses #unknown_metrics }
 
         impl #declared Fetches #declared {
-            #[allow(unused_variables)]
+            #[allow(unused_variables, unreachable_code)]
             fn of(values: #values_ty) -> Fetches #declared {
-                Fetches { #(#values),* }
+                Fetches { #(#values,)* #(#unknown_values)* }
             }
         }
     };
@@ -444,7 +482,12 @@ struct Fetches {
 }
 
 /// The outputs of a prediction.
-fn outputs(types: &Types<'_>, interface: &Interface, declared: &Declared<'_>) -> TokenStream {
+fn outputs(
+    types: &Types<'_>,
+    interface: &Interface,
+    unknown: &Unknown,
+    declared: &Declared<'_>,
+) -> TokenStream {
     let (krate, private) = (&types.0.krate, types.private());
     let kind = DeclarationKind::Output;
     let outputs = interface.outputs.iter().filter_map(|member| {
@@ -468,31 +511,51 @@ fn outputs(types: &Types<'_>, interface: &Interface, declared: &Declared<'_>) ->
         Some((field_tokens, quote! { #field: #value }))
     });
     let (fields, values): (Vec<_>, Vec<_>) = outputs.unzip();
+    let unknown_fields = unknown_fields(kind, &unknown.outputs, declared);
+    let unknown_values = unknown_values(&unknown.outputs);
     quote! {
         /// What a prediction gives: the outputs of the model in evaluation mode.
         #[derive(Debug, Clone)]
-        pub struct Outputs { #(#fields),* }
+        pub struct Outputs { #(#fields,)* #unknown_fields }
 
         impl Outputs {
-            #[allow(unused_variables)]
+            #[allow(unused_variables, unreachable_code)]
             fn of(values: #private::Values<'_>) -> Outputs {
-                Outputs { #(#values),* }
+                Outputs { #(#values,)* #unknown_values }
             }
         }
     }
 }
 
 /// The session, and what it does.
-fn session(types: &Types<'_>, interface: &Interface, fetches: &Fetches) -> TokenStream {
+fn session(
+    types: &Types<'_>,
+    interface: &Interface,
+    unknown: &Unknown,
+    fetches: &Fetches,
+) -> TokenStream {
     let (krate, private) = (&types.0.krate, types.private());
     let elided = |members: usize| match members {
         0 => quote! {},
         _ => quote! { <'_> },
     };
-    let feeds = elided(interface.inputs.len());
+    let feeds = elided(interface.inputs.len() + unknown.inputs.len());
     let inputs = elided(interface.prediction_inputs.len());
     let fetched = &fetches.elided;
-    let predict = (!interface.outputs.is_empty()).then(|| {
+    let params = match unknown.variables {
+        false => quote! {
+            pub fn params(&self) -> params::Params<'_> {
+                params::Params::of(self.session.state())
+            }
+        },
+        true => quote! {
+            pub fn params(&self) -> __Unknown {
+                ::core::unreachable!()
+            }
+        },
+    };
+    let has_outputs = !interface.outputs.is_empty() || unknown.has_unknown_outputs();
+    let predict = has_outputs.then(|| {
         quote! {
             /// The outputs of the model in evaluation mode; no state is written.
             pub fn predict(&mut self, inputs: &Inputs #inputs) -> ::core::result::Result<Outputs, #krate::Error> {
@@ -550,9 +613,7 @@ fn session(types: &Types<'_>, interface: &Interface, fetches: &Fetches) -> Token
             }
 
             /// The variables of the model, by path.
-            pub fn params(&self) -> params::Params<'_> {
-                params::Params::of(self.session.state())
-            }
+            #params
 
             /// The number of updates so far.
             pub fn global_step(&self) -> ::core::primitive::u64 {
@@ -641,7 +702,23 @@ fn builder(krate: &TokenStream, registered: &TokenStream) -> TokenStream {
                 self.with(|b| b.init_fn(init_fn))
             }
 
-            /// Options, and hooks and feeds of other names, through the builder without types.
+            /// A listener of the `checkpoint` hook: it acts before and after every save, which is waited for then. Each run makes its own.
+            pub fn listener<L: #krate::hooks::CheckpointSaverListener + 'static>(
+                self,
+                factory: impl ::core::ops::Fn() -> ::core::result::Result<L, #krate::Error>
+                    + ::core::marker::Send
+                    + ::core::marker::Sync
+                    + 'static,
+            ) -> Builder {
+                self.with(|b| b.listener(move || {
+                    let made = factory()?;
+                    ::core::result::Result::Ok(
+                        ::std::boxed::Box::new(made) as ::std::boxed::Box<dyn #krate::hooks::CheckpointSaverListener>
+                    )
+                }))
+            }
+
+            /// Options, and what is registered under other names, through the builder without types.
             pub fn configure(
                 self,
                 change: impl ::core::ops::FnOnce(#krate::SessionBuilder) -> #krate::SessionBuilder,

@@ -1,21 +1,23 @@
-//! What the spec names and the program gives: a method of the builder for each hook and feed, with its arguments as a struct.
+//! What the spec names and the program gives: a method of the builder for each hook, feed and source, with its arguments as a struct, and
+//! for arrays in memory.
 //!
-//! In: the hooks of a typed spec. Out: methods `hook_NAME` and `feed_NAME`, and the modules `hooks` and `feeds` with the arguments. What has
-//! arguments without names is registered through the builder without types.
+//! In: the hooks and data sets of a typed spec. Out: methods `hook_NAME`, `feed_NAME`, `source_NAME` and `memory_NAME`, and the modules
+//! `hooks`, `feeds` and `sources` with the arguments. What has arguments without names is registered through the builder without types.
 
 use std::collections::BTreeMap;
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
-use trainspec_frontend::typed::{Constant, HookKind, Registered as Setting, Spec};
+use trainspec_frontend::typed::{Constant, HookKind, Registered as Setting, SourceKind, Spec};
 
 use crate::module::{Declared, identifier, type_name};
 
-/// A hook or a feed.
+/// A hook, a feed or a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Hook,
     Feed,
+    Source,
 }
 
 impl Kind {
@@ -23,6 +25,7 @@ impl Kind {
         match self {
             Kind::Hook => "hook",
             Kind::Feed => "feed",
+            Kind::Source => "source",
         }
     }
 }
@@ -45,14 +48,32 @@ struct Entry {
     arguments: Vec<Argument>,
 }
 
+/// Arrays that a program hands in under a name.
+struct Memory {
+    name: String,
+    /// Its part of the name of the method.
+    part: String,
+    span: Span,
+}
+
 /// All that a program registers for a spec.
 pub(crate) struct Registered<'i> {
     krate: &'i TokenStream,
     entries: Vec<Entry>,
+    memories: Vec<Memory>,
+}
+
+/// A name as a part of the names of methods.
+fn part_of(name: &str) -> String {
+    let letters = name.chars();
+    let part: String = letters
+        .map(|c| if c.is_alphanumeric() { c } else { '_' })
+        .collect();
+    part.to_lowercase()
 }
 
 impl<'i> Registered<'i> {
-    /// What the hooks of a spec name.
+    /// What the hooks and the data sets of a spec name.
     pub(crate) fn of(
         krate: &'i TokenStream,
         spec: &Spec,
@@ -70,12 +91,29 @@ impl<'i> Registered<'i> {
                 .or_default()
                 .push(setting);
         }
+        let mut memories: Vec<Memory> = Vec::new();
+        for source in spec.data.iter().map(|data| &data.source) {
+            match &source.kind {
+                SourceKind::Registered(setting) => {
+                    let settings = named.entry((Kind::Source, &setting.name)).or_default();
+                    settings.push(setting);
+                }
+                SourceKind::Memory { name } => {
+                    let part = part_of(name);
+                    if memories.iter().all(|one| one.part != part) {
+                        memories.push(Memory {
+                            name: name.clone(),
+                            part,
+                            span: declared.token(Some(source.span)),
+                        });
+                    }
+                }
+                _ => {}
+            }
+        }
         let mut entries: Vec<Entry> = Vec::new();
         for ((kind, name), settings) in named {
-            let part: String = (name.chars())
-                .map(|c| if c.is_alphanumeric() { c } else { '_' })
-                .collect();
-            let part = part.to_lowercase();
+            let part = part_of(name);
             let is_taken = (entries.iter()).any(|one| (one.kind, &one.part) == (kind, &part));
             let span = declared.token(Some(settings[0].span));
             if let (false, Some(arguments)) = (is_taken, arguments(krate, &settings)) {
@@ -88,18 +126,21 @@ impl<'i> Registered<'i> {
                 });
             }
         }
-        Registered { krate, entries }
+        Registered {
+            krate,
+            entries,
+            memories,
+        }
     }
 
     /// The methods of the builder.
     pub(crate) fn methods(&self) -> TokenStream {
-        self.entries
-            .iter()
-            .map(|one| one.method(self.krate))
-            .collect()
+        let entries = self.entries.iter().map(|one| one.method(self.krate));
+        let memories = self.memories.iter().map(|one| one.method(self.krate));
+        entries.chain(memories).collect()
     }
 
-    /// The modules `hooks` and `feeds`.
+    /// The modules `hooks`, `feeds` and `sources`.
     pub(crate) fn modules(&self) -> TokenStream {
         let module = |kind: Kind| {
             let entries = self.entries.iter();
@@ -109,8 +150,8 @@ impl<'i> Registered<'i> {
             let doc = format!("The arguments of the {name} that the program registers.");
             (!structs.is_empty()).then(|| quote! { #[doc = #doc] pub mod #name { #(#structs)* } })
         };
-        let (hooks, feeds) = (module(Kind::Hook), module(Kind::Feed));
-        quote! { #hooks #feeds }
+        let modules = [Kind::Hook, Kind::Feed, Kind::Source].map(module);
+        quote! { #(#modules)* }
     }
 }
 
@@ -165,7 +206,14 @@ impl Entry {
                 quote! { #module::#ty { #(#values),* } },
             ),
         };
-        let doc = format!("The {word} `{name}` of the spec: each run makes its own.");
+        let doc = match self.kind {
+            Kind::Hook | Kind::Feed => {
+                format!("The {word} `{name}` of the spec: each run makes its own.")
+            }
+            Kind::Source => format!(
+                "The {word} `{name}` of the spec: what gives the records of an epoch, the same ones each time."
+            ),
+        };
         let (generics, made, boxed) = match self.kind {
             Kind::Hook => (
                 quote! { <H: #krate::hooks::SessionRunHook + 'static> },
@@ -179,6 +227,11 @@ impl Entry {
             Kind::Feed => (
                 quote! {},
                 quote! { #krate::hooks::FeedFn },
+                quote! { ::core::result::Result::Ok(made) },
+            ),
+            Kind::Source => (
+                quote! {},
+                quote! { #krate::registry::RecordIterator },
                 quote! { ::core::result::Result::Ok(made) },
             ),
         };
@@ -197,6 +250,26 @@ impl Entry {
                     let made = factory(#given)?;
                     #boxed
                 }))
+            }
+        }
+    }
+}
+
+impl Memory {
+    fn method(&self, krate: &TokenStream) -> TokenStream {
+        let name = &self.name;
+        let mut method = format_ident!("memory_{}", self.part);
+        method.set_span(self.span);
+        let doc = format!(
+            "The arrays that the spec reads as `memory(\"{name}\")`: one for each feature, whose first dimension is the records."
+        );
+        quote! {
+            #[doc = #doc]
+            pub fn #method<K: ::core::convert::Into<::std::string::String>>(
+                self,
+                arrays: impl ::core::iter::IntoIterator<Item = (K, #krate::Tensor)>,
+            ) -> Builder {
+                self.with(|b| b.memory(#name, arrays))
             }
         }
     }

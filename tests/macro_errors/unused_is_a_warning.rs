@@ -2,8 +2,9 @@
 
 trainspec::train! {
     spec wrong;
-    const UNUSED = 3;
+    const OF_THE_MODULE = 3;
     model (x: f32[batch, 4], y: i64[batch] in 0..3) {
+        let unused = 2.0 * x;
         let logits = dense(x, 3);
         output scores = logits;
         loss mean(sparse_softmax_cross_entropy_with_logits(y, logits));

@@ -14,6 +14,7 @@ mod golden;
 mod hostile;
 mod library_pages;
 mod macro_errors;
+mod macro_examples;
 mod macro_texts;
 mod macro_tree;
 mod optimizer_formulas;

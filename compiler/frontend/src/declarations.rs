@@ -24,6 +24,10 @@ pub enum DeclarationKind {
     Metric,
     /// An output.
     Output,
+    /// What an item seems to declare that cannot be read.
+    BadItem,
+    /// What a statement of the model seems to declare that cannot be read; without a name it may be the loss.
+    BadStatement,
 }
 
 /// Something that is declared.
@@ -57,6 +61,7 @@ pub struct Declaration {
 /// let x = declared.get(DeclarationKind::Input, "x").unwrap();
 /// assert_eq!((x.docs[0].as_str(), &text[x.span.range()]), (" Metres.", "x"));
 /// assert!(declared.get(DeclarationKind::Output, "z").is_none());
+/// assert_eq!(declared.of_kind(DeclarationKind::Output).count(), 1);
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Declarations {
@@ -83,6 +88,12 @@ impl Declarations {
         self.declared.get(&(kind, name.to_owned()))
     }
 
+    /// The declarations of a kind by name, in alphabetical order.
+    pub fn of_kind(&self, kind: DeclarationKind) -> impl Iterator<Item = (&str, &Declaration)> {
+        let declared = (self.declared.iter()).filter(move |((own, _), _)| *own == kind);
+        declared.map(|((_, name), declaration)| (name.as_str(), declaration))
+    }
+
     /// Adds a declaration; the first one of a name counts.
     fn add(&mut self, kind: DeclarationKind, name: &str, docs: &[Doc], span: Span) {
         let declaration = || Declaration {
@@ -106,6 +117,12 @@ impl Declarations {
                     self.add(DeclarationKind::Input, &name.text, &param.docs, name.span);
                 }
                 for statement in &model.body.statements {
+                    if let StatementKind::Bad(names) = &statement.kind {
+                        self.add_bad(DeclarationKind::BadStatement, names);
+                        if names.is_empty() {
+                            self.add(DeclarationKind::BadStatement, "loss", &[], statement.span);
+                        }
+                    }
                     if let Some((kind, name)) = declared(&statement.kind) {
                         let span = name.map_or(statement.span, |name| name.span);
                         let name = name.map_or("loss", |name| &name.text);
@@ -116,8 +133,14 @@ impl Declarations {
             ItemKind::Use(_)
             | ItemKind::WarmStart(_)
             | ItemKind::Section(_)
-            | ItemKind::Definition(_)
-            | ItemKind::Bad(_) => {}
+            | ItemKind::Definition(_) => {}
+            ItemKind::Bad(names) => self.add_bad(DeclarationKind::BadItem, names),
+        }
+    }
+
+    fn add_bad(&mut self, kind: DeclarationKind, names: &[Name]) {
+        for name in names {
+            self.add(kind, &name.text, &[], name.span);
         }
     }
 }

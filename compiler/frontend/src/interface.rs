@@ -16,6 +16,8 @@ pub struct Member {
     pub name: String,
     /// The type.
     pub ty: TensorType,
+    /// The range of an input's integers, where it has one: start inclusive, end exclusive.
+    pub bounds: Option<(i64, i64)>,
     /// The span of its declaration, where the typed spec has it.
     pub span: Option<Span>,
 }
@@ -62,6 +64,7 @@ impl Interface {
         let variables = spec.variables.iter().map(|variable| Member {
             name: variable.name.clone(),
             ty: variable.ty.clone(),
+            bounds: None,
             span: Some(variable.span),
         });
         let variables = variables.collect();
@@ -75,6 +78,7 @@ impl Interface {
             let member = |(name, value): &(String, ValueId)| Member {
                 name: name.clone(),
                 ty: TensorType::clone(&mode.program.values[value.0 as usize]),
+                bounds: None,
                 span: None,
             };
             list.iter().map(member).collect::<Vec<_>>()
@@ -90,6 +94,7 @@ impl Interface {
                 .map(|input| Member {
                     name: input.name.clone(),
                     ty: input.ty.clone(),
+                    bounds: input.bounds,
                     span: Some(input.span),
                 })
                 .collect(),

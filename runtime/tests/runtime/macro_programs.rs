@@ -14,7 +14,7 @@ use trainspec_testing::folders::Folder;
 mod inside {
     trainspec::train! {
         /// What stands above the spec documents the module.
-        #[allow(deprecated)] // constants that only Rust uses
+        #[deny(deprecated)] // constants that only Rust uses are no warning
         pub(super) spec tokens;
 
         /// Doc comments are attributes
@@ -311,10 +311,7 @@ fn what_the_spec_names_has_a_method_of_the_builder_with_its_arguments() {
             session.state_mut().set(a, Tensor::scalar(1.0_f32));
             Ok(())
         })
-        .configure(move |builder| {
-            let own = own_saves.clone();
-            builder.listener(move || Ok(Box::new(Saves(own.clone()))))
-        });
+        .listener(move || Ok(Saves(own_saves.clone())));
     let mut first_loss = None;
     let mut observe = |event: &Event| {
         if let (None, Event::Step { values, .. }) = (&first_loss, event) {
@@ -342,12 +339,52 @@ fn what_the_spec_names_has_a_method_of_the_builder_with_its_arguments() {
 #[test]
 fn a_listener_without_checkpoints_is_superfluous() {
     let saves = Arc::<Mutex<Vec<u64>>>::default();
-    let builder = renamed_crate::Session::builder()
-        .configure(move |builder| builder.listener(move || Ok(Box::new(Saves(saves.clone())))));
+    let builder = renamed_crate::Session::builder().listener(move || Ok(Saves(saves.clone())));
     let error = builder.build().unwrap_err().to_string();
     assert!(
         error.contains("a listener of checkpoints is registered"),
         "{error}"
+    );
+}
+
+trainspec::train! {
+    spec data_of_the_program;
+
+    data counted { source "Counted up" (to: 4); feature x: f32; feature y: f32; repeat; batch 2; }
+    data held { source memory("held out"); feature x: f32; feature y: f32; batch 2; }
+
+    model (x: f32[batch], y: f32[batch]) { param a: f32 = zeros(); loss mean(square(a * x - y)); }
+
+    train { data counted; optimizer gradient_descent(0.05); steps 20; }
+    eval { data held; every 20 steps; }
+}
+
+#[test]
+fn a_source_and_arrays_have_methods_of_the_builder() {
+    let held = |name, values: [f32; 2]| (name, Tensor::new(&[2], values.to_vec()));
+    let builder = data_of_the_program::Session::builder()
+        .source_counted_up(|arguments| {
+            let to: i64 = arguments.to;
+            Ok(Box::new((1..=to).map(|i| {
+                let value = |name: &str, x: f32| (name.to_owned(), Tensor::scalar(x));
+                Ok(vec![value("x", i as f32), value("y", 2.0 * i as f32)])
+            })))
+        })
+        .memory_held_out([held("x", [1.0, 5.0]), held("y", [2.0, 10.0])]);
+    let mut evaluated = Vec::new();
+    let mut observe = |event: &Event| {
+        if let Event::Evaluated { .. } = event {
+            evaluated.push(format!("{event:?}"));
+        }
+    };
+    let session = builder.run(&mut observe).unwrap();
+    assert!((session.params().a.into_scalar() - 2.0).abs() < 1e-3);
+    assert!(!evaluated.is_empty());
+    let missing = data_of_the_program::Session::builder().run(&mut |_: &Event| {});
+    let missing = missing.unwrap_err().to_string();
+    assert!(
+        missing.contains("Counted up") && missing.contains("held out"),
+        "{missing}"
     );
 }
 

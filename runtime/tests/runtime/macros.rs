@@ -5,7 +5,6 @@ use trainspec::SessionBuilder;
 
 trainspec::train! {
     /// A line through two points.
-    #[allow(deprecated)] // constants that only Rust uses
     spec line;
 
     const RATE = 0.1;

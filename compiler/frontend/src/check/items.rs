@@ -457,7 +457,8 @@ impl Checker<'_> {
         let names = self.items.constant_order.clone();
         let mut printed = Vec::new();
         for name in names {
-            if let Some(value) = self.constant(&name, Span::default()) {
+            let value = self.constant(&name, Span::default());
+            if let Some(value) = value.filter(|value| !value.is_poison()) {
                 printed.push((name, plain(&value)));
             }
         }

@@ -1,0 +1,3 @@
+trainspec::train! {}
+
+fn main() {}

@@ -1,0 +1,6 @@
+trainspec::train! {
+    spec;
+    model (x: f32[batch]) { output y = x; }
+}
+
+fn main() {}
