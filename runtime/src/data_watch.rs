@@ -25,17 +25,24 @@ pub(crate) struct DataWatch {
 #[derive(Debug)]
 struct WatchedFile {
     path: PathBuf,
+    /// What it is called in `run.json`.
+    name: String,
     /// Its length and when it was written; `None` where the storage does not know it.
     seen: Option<(u64, Option<SystemTime>)>,
     fingerprint: Value,
 }
 
 impl DataWatch {
-    /// Reads the fingerprints of files.
-    pub(crate) fn new(storage: &Arc<dyn Storage>, paths: &[PathBuf]) -> Result<DataWatch, Error> {
+    /// Reads the fingerprints of files; `folder` is where relative paths of the spec begin.
+    pub(crate) fn new(
+        storage: &Arc<dyn Storage>,
+        folder: &Path,
+        paths: &[PathBuf],
+    ) -> Result<DataWatch, Error> {
         let watched = |path: &PathBuf| {
             Ok(WatchedFile {
                 path: path.clone(),
+                name: name_in(folder, path),
                 // Before the fingerprint: what is written in between is noticed.
                 seen: seen(storage, path),
                 fingerprint: fingerprint(storage, path).map_err(|e| unreadable(path, e))?,
@@ -47,11 +54,11 @@ impl DataWatch {
         })
     }
 
-    /// The fingerprint of each file, by its path.
+    /// The fingerprint of each file, by its name.
     pub(crate) fn fingerprints(&self) -> Map<String, Value> {
         let files = self.files.iter();
         files
-            .map(|file| (file.path.display().to_string(), file.fingerprint.clone()))
+            .map(|file| (file.name.clone(), file.fingerprint.clone()))
             .collect()
     }
 
@@ -63,10 +70,8 @@ impl DataWatch {
             if now == file.seen {
                 continue;
             }
-            let same = fingerprint(&self.storage, &file.path).is_ok_and(|one| {
-                let known = &file.fingerprint;
-                ["bytes", "crc32c"].iter().all(|key| one[key] == known[key])
-            });
+            let same = fingerprint(&self.storage, &file.path)
+                .is_ok_and(|one| has_same_content(&file.fingerprint, &one));
             match same {
                 true => file.seen = now,
                 false => changed.push(file.path.display().to_string()),
@@ -82,6 +87,15 @@ impl DataWatch {
         let help = "nothing more is saved; with the files of before, the run goes on from its last checkpoint, and `--fresh` starts over with these";
         Err(Error::new(Code::FailedPrecondition, message).help(help))
     }
+}
+
+/// The name of a data file: its path from the folder in which relative paths begin, however that folder is spelt, so that a run goes on
+/// from another working folder and with data that was moved as a whole. A file elsewhere has its absolute path.
+fn name_in(folder: &Path, path: &Path) -> String {
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let (folder, path) = (absolute(folder), absolute(path));
+    let name = path.strip_prefix(&folder).unwrap_or(&path);
+    name.display().to_string()
 }
 
 fn seen(storage: &Arc<dyn Storage>, path: &Path) -> Option<(u64, Option<SystemTime>)> {
@@ -107,6 +121,11 @@ fn fingerprint(storage: &Arc<dyn Storage>, path: &Path) -> std::io::Result<Value
         "crc32c": format!("{sum:08x}"),
         "modified": since.map(|time| time.as_secs()),
     }))
+}
+
+/// Whether two fingerprints agree in length and sampled blocks.
+pub(crate) fn has_same_content(then: &Value, now: &Value) -> bool {
+    ["bytes", "crc32c"].iter().all(|key| then[key] == now[key])
 }
 
 fn unreadable(path: &Path, error: std::io::Error) -> Error {

@@ -172,10 +172,17 @@ pub fn evaluate(
         let mut eval = eval.clone();
         eval.with_ema |= ema;
         let data = evaluation_data(&cx, the_data(spec, &eval.data)?, model)?;
-        let mut hook = EvalHook::new(spec, &eval, data, feeds.clone(), events.clone());
-        hook.evaluate(&mut session)?;
+        let stop = options.stop.clone();
+        let mut hook = EvalHook::new(spec, &eval, data, feeds.clone(), events.clone(), stop);
+        let completed = hook.evaluate(&mut session)?;
         for event in events.take() {
             observer.event(&event);
+        }
+        if !completed {
+            return Err(Error::new(
+                crate::Code::Cancelled,
+                "the evaluation was stopped",
+            ));
         }
     }
     Ok(session.into_state())

@@ -15,7 +15,7 @@ use trainspec_formats::FileKind;
 use trainspec_formats::files::{self, Durability};
 use trainspec_formats::storage::{Lock, Storage};
 
-use crate::data_watch::DataWatch;
+use crate::data_watch::{DataWatch, has_same_content};
 use crate::env::Env;
 use crate::machine::VERSION;
 use crate::{Code, Error};
@@ -47,8 +47,12 @@ pub(crate) struct RunDescription {
     pub(crate) constants: Vec<(String, String)>,
     /// The seed.
     pub(crate) seed: i64,
-    /// The data files of the training.
+    /// The folder in which relative paths of data begin.
+    pub(crate) data_folder: PathBuf,
+    /// The data files of the training, and of the evaluations whose metrics decide what it does.
     pub(crate) files: Vec<PathBuf>,
+    /// The data files of the other evaluations.
+    pub(crate) evaluated: Vec<PathBuf>,
     /// What generated code depends on besides: the vector width of the machine.
     pub(crate) machine: String,
     /// The number of threads. It may change: the bits do not depend on it.
@@ -102,8 +106,9 @@ impl RunFolder {
         let lock = lock(env, path)?;
         notes.extend(remove_temporaries(storage, path)?);
         let file = path.join(RUN_FILE);
-        let data = DataWatch::new(storage, &run.files)?;
-        let fingerprints = data.fingerprints();
+        let data = DataWatch::new(storage, &run.data_folder, &run.files)?;
+        let evaluated = DataWatch::new(storage, &run.data_folder, &run.evaluated)?;
+        let (fingerprints, evaluated) = (data.fingerprints(), evaluated.fingerprints());
         match storage.read(&file) {
             // A run that ended before its first step has nothing to lose, and its spec is the one that was mended since.
             Ok(_) if is_untouched(storage, path)? => {}
@@ -116,6 +121,7 @@ impl RunFolder {
                 let spec = storage.read(&path.join(SPEC_FILE)).unwrap_or_default();
                 let spec = String::from_utf8_lossy(&spec);
                 notes.extend(compare(path, &known, &spec, run, &fingerprints)?);
+                notes.extend(compare_evaluated(&known, &evaluated));
             }
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
             Err(e) => return Err(failed(&file, "read it", e)),
@@ -132,6 +138,7 @@ impl RunFolder {
             "trainspec": VERSION,
             "machine": run.machine,
             "data": fingerprints,
+            "evaluation_data": evaluated,
             "canonical": run.identity.canonical,
         });
         let folder = RunFolder {
@@ -264,10 +271,9 @@ fn compare(
     let before = known["data"].as_object().unwrap_or(&empty);
     let mut notes = Vec::new();
     for (file, now) in fingerprints {
-        let same = |then: &Value, field: &str| then[field] == now[field];
         match before.get(file) {
-            Some(then) if same(then, "bytes") && same(then, "crc32c") => {
-                if !same(then, "modified") {
+            Some(then) if has_same_content(then, now) => {
+                if then["modified"] != now["modified"] {
                     notes.push(format!(
                         "{file} was written since the run began: its length and its sampled blocks are the same"
                     ));
@@ -281,6 +287,22 @@ fn compare(
         return refused(format!("it was also trained on {file}"));
     }
     Ok(notes)
+}
+
+/// What is worth saying of the files of evaluations that decide nothing: their metrics before and after a change are of different records.
+fn compare_evaluated(known: &Value, fingerprints: &Map<String, Value>) -> Option<String> {
+    let before = known["evaluation_data"].as_object()?;
+    let changed = fingerprints.iter().filter(|(file, now)| {
+        let then = before.get(*file);
+        then.is_some_and(|then| !has_same_content(then, now))
+    });
+    let changed: Vec<&str> = changed.map(|(file, _)| file.as_str()).collect();
+    (!changed.is_empty()).then(|| {
+        format!(
+            "data files of evaluations have changed since the run began, so metrics before and after cannot be compared: {}",
+            changed.join(", ")
+        )
+    })
 }
 
 /// What of a spec makes it another training than that of a `run.json`; `None` where it is the same one.

@@ -1,8 +1,8 @@
 //! The hooks of a spec as hooks of a session.
 //!
 //! In: a spec, its evaluations, its saver, and what the program registers. Out: hooks in the order in which they act at one step: log,
-//! summary, evaluations, `early_stop`, registered hooks, checkpoint; before them those that always watch, after them `final_ops`, which
-//! is not to keep the last state from being saved.
+//! summary, evaluations, `early_stop`, registered hooks, checkpoint; before them those that always watch, after them what is not to keep
+//! the last state from being saved: `final_ops`, and the error of the last evaluation.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use trainspec_formats::checkpoint::latest_checkpoint_in;
 use crate::data_watch::DataWatch;
 use crate::env::Storage;
 use crate::hooks::{
-    BestSaver, CheckpointHook, CheckpointSaverListener, EarlyStopHook, EvalHook, EventFiles,
-    FinalValuesHook, GlobalStepWaiterHook, LastBatch, LogHook, OverflowHook, ProfileHook,
-    ProfileStepHook, ProgressHook, SessionRunHook, StepsPerSecondHook, StopAtStepHook, StopHook,
-    SummaryHook,
+    BestSaver, CheckpointHook, CheckpointSaverListener, EarlyStopHook, EvalFailure, EvalHook,
+    EventFiles, FinalValuesHook, GlobalStepWaiterHook, LastBatch, LogHook, OverflowHook,
+    ProfileHook, ProfileStepHook, ProgressHook, RaiseHook, SessionRunHook, StepsPerSecondHook,
+    StopAtHook, StopHook, SummaryHook,
 };
 use crate::saver::{Saver, step_of};
 use crate::session::{EventQueue, Options, Timeline};
@@ -67,10 +67,8 @@ pub(crate) fn spec_hooks(spec: &Arc<Spec>, model: &Model, mut parts: HookParts<'
     let (env, events) = (&parts.options.env, parts.events);
     let files = EventFiles::new(env.storage.clone(), events.clone());
     let mut log = LogHook::new(events.clone());
-    let mut stops: Hooks = vec![Box::new(StopHook::new(
-        parts.options.stop.clone(),
-        events.clone(),
-    ))];
+    let stop = StopHook::new(parts.options.stop.clone(), events.clone());
+    let mut stops: Hooks = vec![Box::new(stop.clone())];
     let (mut summaries, mut early_stops): (Hooks, Hooks) = (Vec::new(), Vec::new());
     let mut last: Hooks = Vec::new();
     let mut finals: Hooks = Vec::new();
@@ -81,7 +79,9 @@ pub(crate) fn spec_hooks(spec: &Arc<Spec>, model: &Model, mut parts: HookParts<'
                 every,
                 at_end,
             } => log.add(spec, names, *every, *at_end),
-            HookKind::StopAt(bound) => stops.push(Box::new(StopAtStepHook::new(*bound))),
+            HookKind::StopAt(bound) => {
+                stops.push(Box::new(StopAtHook::new(*bound, events.clone())));
+            }
             HookKind::Summary { every, dir, values } => {
                 let folder = parts.folder(dir);
                 for evaluation in &mut parts.evaluations {
@@ -158,8 +158,14 @@ pub(crate) fn spec_hooks(spec: &Arc<Spec>, model: &Model, mut parts: HookParts<'
         false => log.or_default(&model.train),
     }));
     hooks.append(&mut summaries);
-    let evaluations = parts.evaluations.into_iter();
-    hooks.extend(evaluations.map(|eval| Box::new(eval) as _));
+    let failure = EvalFailure::default();
+    for mut evaluation in parts.evaluations {
+        evaluation.fail_into(&failure);
+        hooks.push(Box::new(evaluation));
+    }
+    // Evaluations take time, in which a stop may be requested.
+    hooks.push(Box::new(stop));
+    finals.push(Box::new(RaiseHook(failure)));
     hooks.append(&mut early_stops);
     hooks.append(&mut parts.registered);
     hooks.append(&mut last);

@@ -110,7 +110,8 @@ impl<'o> Run<'o> {
             if !sizes.iter().any(|size| size.name == data.name) {
                 sizes.push(size_of(&data));
             }
-            let mut hook = EvalHook::new(spec, eval, data, feeds.clone(), events.clone());
+            let (feeds, stop) = (feeds.clone(), options.stop.clone());
+            let mut hook = EvalHook::new(spec, eval, data, feeds, events.clone(), stop);
             // What cannot be read is an error before the first step, not after hours.
             if !takes_tables(spec, eval) {
                 hook.check_data()?;
@@ -124,13 +125,16 @@ impl<'o> Run<'o> {
         State::ensure_fits(&Trainable::from(spec.clone()))?;
         let mut folder = match run_dir(spec, options) {
             Some(dir) => {
+                let (deciding, evaluated) = evaluated_files(spec, &evaluations);
                 let run = RunDescription {
                     spec: spec.name.clone(),
                     identity: Identity::of(spec)?,
                     text: spec.text.clone(),
                     constants: spec.constants.clone(),
                     seed,
-                    files: input.files(),
+                    data_folder: options.folder.clone(),
+                    files: input.files().into_iter().chain(deciding).collect(),
+                    evaluated,
                     machine: machine::machine(&options.engine),
                     threads: options.engine.threads(),
                 };
@@ -326,22 +330,29 @@ impl<'o> Run<'o> {
             last_batch.set(first);
         }
         let stopped = self.stop.should_stop().then_some(End::Stopped);
-        let end = end.or(self.has_not_improved()).or(stopped);
+        let end = end.or_else(|| self.ended_before()).or(stopped);
         if end.is_none() {
             self.report_waits();
         }
         Ok(end)
     }
 
-    /// Whether an `early_stop` hook has ended this run before it was started again.
-    fn has_not_improved(&mut self) -> Option<End> {
+    /// Why a hook has ended this run before it was started again, if one has.
+    fn ended_before(&mut self) -> Option<End> {
         let end = self.events.why()?;
-        if let End::NoImprovement(metric) = &end {
-            let message = format!(
-                "this run has finished: `{metric}` no longer improves; a larger `patience` continues it, `--fresh` starts over"
-            );
-            self.observer.event(&Event::Note(message));
-        }
+        let finished = match &end {
+            End::NoImprovement(metric) => {
+                format!("`{metric}` no longer improves; a larger `patience`")
+            }
+            End::Steps => {
+                let step = self.session().global_step();
+                format!("step {step}; a larger `stop_at`")
+            }
+            _ => return Some(end),
+        };
+        let message =
+            format!("this run has finished: {finished} continues it, `--fresh` starts over");
+        self.observer.event(&Event::Note(message));
         Some(end)
     }
 
@@ -661,6 +672,23 @@ pub(crate) fn run_dir(spec: &Spec, options: &Options) -> Option<PathBuf> {
         _ => None,
     });
     dir.map(|dir| options.dir.clone().unwrap_or(dir))
+}
+
+/// The files of the evaluations by which `best` and `early_stop` decide, and those of the others.
+fn evaluated_files(spec: &Spec, evaluations: &[EvalHook]) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let decides = |at: usize| {
+        spec.hooks.iter().any(|hook| match &hook.kind {
+            HookKind::EarlyStop(settings) => settings.eval == at,
+            HookKind::Checkpoint { best, .. } => {
+                (best.iter()).any(|best| best.eval == spec.evals[at].name)
+            }
+            _ => false,
+        })
+    };
+    let (deciding, others): (Vec<usize>, Vec<usize>) =
+        (0..evaluations.len()).partition(|at| decides(*at));
+    let files = |all: Vec<usize>| all.iter().flat_map(|at| evaluations[*at].files()).collect();
+    (files(deciding), files(others))
 }
 
 /// Whether a spec computes values at the end.

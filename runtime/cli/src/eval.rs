@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 use trainspec::runs::{RunState, RunSummary};
 use trainspec::session::{Event, Options};
-use trainspec::{CheckpointChoice, Engine, Error, StopToken, evaluate, find_checkpoint};
+use trainspec::{CheckpointChoice, Code, Engine, Error, StopToken, evaluate, find_checkpoint};
 use trainspec_compiler::source::Sources;
 use trainspec_compiler::typed::Spec;
 
@@ -88,6 +88,7 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         false => evaluation.find().and_then(|path| evaluation.once(&path)),
     };
     match (done, signals.exit_code()) {
+        (Err(error), Some(code)) if error.code() == Code::Cancelled => code,
         (Err(error), _) => {
             report(&compilation.sources, &[error.diagnostic()], format);
             if error.is_bad_input() {

@@ -16,7 +16,7 @@ use crate::hooks::best::BestSaver;
 use crate::hooks::event_files::EventFiles;
 use crate::hooks::{CheckpointSaverListener, SessionRunContext, SessionRunHook, SessionRunValues};
 use crate::machine::{self, MACHINE_RECORD};
-use crate::saver::{BackgroundSaver, HELD_RECORD, Saver, VarList, is_scratch};
+use crate::saver::{BackgroundSaver, HELD_RECORD, Records, Saver, VarList, is_scratch};
 use crate::session::{End, EventQueue, Saves, Session, Timer};
 
 /// The `checkpoint` hook of a spec.
@@ -27,6 +27,8 @@ pub(crate) struct CheckpointHook {
     events: EventQueue,
     files: EventFiles,
     saved_step: u64,
+    /// The records of that save: an evaluation after it may add to them.
+    saved_records: Records,
     /// The patterns of the state that is saved, where it is not all.
     held: Option<Vec<String>>,
     best: Option<BestSaver>,
@@ -56,6 +58,7 @@ impl CheckpointHook {
             events,
             files,
             saved_step: 0,
+            saved_records: Records::default(),
             held,
             best,
             data: None,
@@ -102,6 +105,7 @@ impl CheckpointHook {
         self.saver
             .start(session.engine(), state, records, &self.prefix, step)?;
         self.saved_step = step;
+        self.saved_records = session.records().clone();
         if self.listeners.is_empty() {
             return Ok(false);
         }
@@ -160,7 +164,10 @@ impl SessionRunHook for CheckpointHook {
         if let Some(best) = &mut self.best {
             best.resume(records, &self.events);
         }
-        self.saver.reserve(session.state())
+        self.saved_records = records.clone();
+        self.saver.reserve(session.state())?;
+        // An evaluation that was owed has just been made.
+        self.keep_best(session)
     }
 
     fn after_run(
@@ -189,7 +196,7 @@ impl SessionRunHook for CheckpointHook {
 
     fn end(&mut self, session: &mut Session) -> Result<(), Error> {
         self.keep_best(session)?;
-        if session.global_step() != self.saved_step {
+        if session.global_step() != self.saved_step || *session.records() != self.saved_records {
             self.save(session)?;
         }
         self.finished()?;

@@ -102,6 +102,24 @@ impl EarlyStopHook {
         format!("early_stop/1/{eval}/{metric}/{goal}/{min_delta:?}")
     }
 
+    /// Counts the evaluation of the current step, where there was one and it was not counted yet.
+    fn count_evaluation(&mut self, session: &mut Session) -> bool {
+        let step = session.global_step();
+        let value = match self.counted == Some(step) {
+            true => None,
+            false => self.results.metric(step, &self.settings.metric),
+        };
+        let Some(value) = value else {
+            return false;
+        };
+        self.counted = Some(step);
+        self.state.count(value, &self.settings);
+        let record = self.record(session.spec());
+        let records = session.records_mut();
+        records.insert(record, self.state.to_text());
+        true
+    }
+
     fn is_exhausted(&self) -> bool {
         self.state.since >= self.settings.patience
     }
@@ -118,11 +136,13 @@ impl SessionRunHook for EarlyStopHook {
         session: &mut Session,
         _: &Coordinator,
     ) -> Result<(), Error> {
-        self.counted = Some(session.global_step());
         self.state = match session.records().get(&self.record(session.spec())) {
             Some(text) => EarlyStopState::parse(text)?,
             None => EarlyStopState::default(),
         };
+        // An evaluation that was owed has just been made.
+        self.count_evaluation(session);
+        self.counted = Some(session.global_step());
         if self.is_exhausted() {
             self.ended();
         }
@@ -134,19 +154,7 @@ impl SessionRunHook for EarlyStopHook {
         context: &mut SessionRunContext<'_>,
         _: &SessionRunValues,
     ) -> Result<(), Error> {
-        let step = context.session.global_step();
-        if self.counted == Some(step) {
-            return Ok(());
-        }
-        let Some(value) = self.results.metric(step, &self.settings.metric) else {
-            return Ok(());
-        };
-        self.counted = Some(step);
-        self.state.count(value, &self.settings);
-        let record = self.record(context.session.spec());
-        let records = context.session.records_mut();
-        records.insert(record, self.state.to_text());
-        if self.is_exhausted() {
+        if self.count_evaluation(context.session) && self.is_exhausted() {
             self.ended();
             context.request_stop();
         }

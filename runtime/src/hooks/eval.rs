@@ -16,7 +16,11 @@ use crate::hooks::event_files::EventFiles;
 use crate::hooks::{SessionRunContext, SessionRunHook, SessionRunValues};
 use crate::registry::Feeds;
 use crate::session::{Event, EventQueue, Mean, Session, Timer};
-use crate::{DataError, Error};
+use crate::{DataError, Error, StopToken};
+
+/// What the record of an evaluation is called, before its name: it was due at the step of the checkpoint and a stop cut it short, so a run
+/// that goes on makes it first.
+const OWED_RECORD: &str = "eval/owed/1/";
 
 /// An evaluation of a spec.
 pub(crate) struct EvalHook {
@@ -32,6 +36,24 @@ pub(crate) struct EvalHook {
     evaluated_step: Option<u64>,
     /// How many records of its data were said to be left out.
     reported_left_out: u64,
+    /// Looked at before each batch: whoever asks a run to stop does not wait for an evaluation.
+    stop: StopToken,
+    failure: EvalFailure,
+}
+
+/// Why the last evaluation failed. It is raised when the state is saved: [`RaiseHook`] does that. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct EvalFailure(Arc<Mutex<Option<Error>>>);
+
+/// Fails at the end of a run with what an evaluation failed with there.
+#[derive(Debug)]
+pub(crate) struct RaiseHook(pub(crate) EvalFailure);
+
+impl SessionRunHook for RaiseHook {
+    fn end(&mut self, _: &mut Session) -> Result<(), Error> {
+        let mut failure = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.take().map_or(Ok(()), Err)
+    }
 }
 
 /// The latest results of an evaluation, for hooks that act on them. Clones share them.
@@ -70,6 +92,7 @@ impl EvalHook {
         data: Pipeline,
         feeds: Feeds,
         events: EventQueue,
+        stop: StopToken,
     ) -> EvalHook {
         let metrics = spec.model.as_ref().map(|model| metrics(eval, &model.eval));
         EvalHook {
@@ -83,7 +106,19 @@ impl EvalHook {
             results: EvalResults::default(),
             evaluated_step: None,
             reported_left_out: 0,
+            stop,
+            failure: EvalFailure::default(),
         }
+    }
+
+    /// The files that it reads.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        self.data.files()
+    }
+
+    /// Keeps the error of an evaluation at the end of the run here.
+    pub(crate) fn fail_into(&mut self, failure: &EvalFailure) {
+        self.failure = failure.clone();
     }
 
     /// Reads its first batch: what cannot be read is an error before the first step, not after hours.
@@ -107,16 +142,19 @@ impl EvalHook {
         self.files = Some((files.clone(), folder.join(name)));
     }
 
-    /// Evaluates one pass over the data, or `steps` batches of it: the means of the metrics.
-    pub(crate) fn evaluate(&mut self, session: &mut Session) -> Result<(), Error> {
+    /// Evaluates one pass over the data, or `steps` batches of it: the means of the metrics. False where a stop was requested before its
+    /// end: then there are none.
+    pub(crate) fn evaluate(&mut self, session: &mut Session) -> Result<bool, Error> {
         let step = session.global_step();
-        self.evaluated_step = Some(step);
         self.data.rewind();
         let mut means = vec![Mean::default(); self.metrics.len()];
         let mut batches = 0;
         while self.eval.steps.is_none_or(|n| batches < n)
             && let Some(mut batch) = self.data.next()?
         {
+            if self.stop.should_stop() {
+                return Ok(false);
+            }
             batches += 1;
             self.feeds.fill(std::iter::once(&mut batch))?;
             session.evaluate(&batch, &BTreeSet::new(), self.eval.with_ema)?;
@@ -164,6 +202,23 @@ impl EvalHook {
             step,
             metrics,
         });
+        self.evaluated_step = Some(step);
+        Ok(true)
+    }
+
+    fn owed_record(&self) -> String {
+        let name = self.eval.name.as_ref().unwrap_or(&self.data.name);
+        format!("{OWED_RECORD}{name}")
+    }
+
+    /// Makes an evaluation that is due. One that a stop cuts short is owed: the next start makes it, so that what depends on it, the best
+    /// checkpoint and `early_stop`, is what it would have been.
+    fn evaluate_due(&mut self, session: &mut Session) -> Result<(), Error> {
+        let (record, step) = (self.owed_record(), session.global_step().to_string());
+        match self.evaluate(session)? {
+            true => session.records_mut().remove(&record),
+            false => session.records_mut().insert(record, step),
+        };
         Ok(())
     }
 }
@@ -177,7 +232,11 @@ impl SessionRunHook for EvalHook {
         if let Some(timer) = &mut self.timer {
             timer.begin(&session.progress());
         }
-        Ok(())
+        let step = session.global_step().to_string();
+        match session.records().get(&self.owed_record()) {
+            Some(owed) if owed == step => self.evaluate_due(session),
+            Some(_) | None => Ok(()),
+        }
     }
 
     fn after_run(
@@ -189,16 +248,21 @@ impl SessionRunHook for EvalHook {
         let triggered = self.timer.as_mut().is_some_and(|t| t.triggers(&now));
         let begun = self.eval.start_after.is_none_or(|after| now.reaches(after));
         match triggered && begun {
-            true => self.evaluate(context.session),
+            true => self.evaluate_due(context.session),
             false => Ok(()),
         }
     }
 
+    /// Evaluates the last state, unless that was just done, or a stop was requested: then the state is saved at once.
     fn end(&mut self, session: &mut Session) -> Result<(), Error> {
-        match self.evaluated_step == Some(session.global_step()) {
-            true => Ok(()),
-            false => self.evaluate(session),
+        if self.stop.should_stop() || self.evaluated_step == Some(session.global_step()) {
+            return Ok(());
         }
+        if let Err(error) = self.evaluate(session) {
+            let mut failure = (self.failure.0.lock()).unwrap_or_else(PoisonError::into_inner);
+            failure.get_or_insert(error);
+        }
+        Ok(())
     }
 }
 

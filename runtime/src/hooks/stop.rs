@@ -5,7 +5,7 @@ use crate::session::{End, EventQueue};
 use crate::{Error, StopToken};
 
 /// Looks at a stop token after each step.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct StopHook {
     token: StopToken,
     events: EventQueue,

@@ -5,11 +5,11 @@ use std::path::Path;
 use trainspec::env::Env;
 use trainspec::saver::{Format, Records, Saver, SaverOptions, restore};
 use trainspec::session::{Event, Options};
-use trainspec::{Engine, State, train};
+use trainspec::{Code, Engine, State, train};
 use trainspec_formats::checkpoint::load_variable;
 use trainspec_testing::folders::oracle;
 
-use crate::resume::{Folder, bits, options, resumed_at, run, training};
+use crate::resume::{Folder, bits, evaluated, options, resumed_at, run, run_in, training};
 use crate::support::{MemoryEnv, RunDir, numbers, spec};
 
 /// A state and the records of a run of 4 steps.
@@ -274,4 +274,61 @@ fn oracle_a_checkpoint_of_tensorflow_in_the_folder_of_a_run_is_gone_on_from() {
             "{name}: {events:?}"
         );
     }
+}
+
+#[test]
+fn a_project_that_was_moved_as_a_whole_goes_on() {
+    let straight = Folder::new("unmoved");
+    let (expected, _) = run(&training(7, 0.05), &options(&straight));
+    let (before, after) = (
+        Folder::new("before-the-move"),
+        Folder::new("after-the-move"),
+    );
+    run(&training(4, 0.05), &options(&before));
+    std::fs::rename(before.run(), after.run()).unwrap();
+    // However its folder is spelt.
+    let options = Options {
+        folder: after.0.join("."),
+        ..options(&after)
+    };
+    let (ended, events) = run(&training(7, 0.05), &options);
+    assert_eq!(resumed_at(&events), Some(4), "{events:?}");
+    assert_eq!(bits(&ended), bits(&expected));
+}
+
+#[test]
+fn data_of_evaluations_may_change_where_nothing_is_decided_by_it() {
+    let changed = |arguments: &str| {
+        let text = |steps| {
+            let spec = evaluated(steps, arguments).text.replace(
+                "csv(\"points.csv\"); feature x: f32; feature y: f32; batch 5",
+                "csv(\"held.csv\"); feature x: f32; feature y: f32; batch 5",
+            );
+            crate::support::spec(&spec)
+        };
+        let folder = Folder::new(&format!("held-{}", arguments.len()));
+        let held = folder.0.join("held.csv");
+        std::fs::write(&held, "1,2\n3,4\n").unwrap();
+        run(&text(4), &options(&folder));
+        std::fs::write(&held, "1,2\n3,5\n").unwrap();
+        run_in(
+            trainspec_formats::storage::local(),
+            &text(7),
+            &options(&folder),
+        )
+    };
+    let (ended, events) = changed("basename: \"model.ckpt\"");
+    ended.unwrap();
+    let said = notes(
+        &events,
+        "metrics before and after cannot be compared: held.csv",
+    );
+    assert_eq!(said.len(), 1, "{events:?}");
+    let (refused, _) = changed("best: loss");
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.code(), Code::FailedPrecondition);
+    assert!(
+        refused.to_string().contains("held.csv has changed"),
+        "{refused}"
+    );
 }

@@ -1,11 +1,15 @@
 //! The hooks of specs: `early_stop`, `profile`, `final_ops`, `wait_for_step`, and their order.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::Value as Json;
+use trainspec::hooks::FeedFn;
+use trainspec::registry::Registry;
 use trainspec::session::{End, Event, Options, Reading};
-use trainspec::{State, StopToken};
+use trainspec::{State, StopToken, Tensor};
 use trainspec_formats::events::summary_iterator;
 use trainspec_formats::proto::event::What;
 
@@ -110,6 +114,93 @@ fn a_resumed_run_stops_early_at_the_same_step() {
             end(&train(&patient, &options).1),
             (8, no_improvement("loss"))
         );
+    }
+}
+
+/// Options under which the `call`-th batch that is computed with, of training or evaluation, asks the run to stop.
+fn stopping_at(call: u64, options: &Options) -> Options {
+    let (stop, calls) = (StopToken::default(), Arc::new(AtomicU64::new(0)));
+    let token = stop.clone();
+    let registry = Registry::default().feed("scale", &[], move |_| {
+        let (token, calls) = (token.clone(), calls.clone());
+        let feed: FeedFn = Box::new(move || {
+            if calls.fetch_add(1, Ordering::Relaxed) + 1 == call {
+                token.request_stop();
+            }
+            Ok(vec![("scale".to_owned(), Tensor::scalar(1.0_f32))])
+        });
+        Ok(feed)
+    });
+    Options {
+        stop,
+        registry,
+        ..options.clone()
+    }
+}
+
+/// The names of the checkpoints in a folder and in that of its best one.
+fn checkpoints(dir: &RunDir) -> Vec<String> {
+    let files = ["", "best"].into_iter().flat_map(|folder| {
+        let files = std::fs::read_dir(dir.0.join(folder)).unwrap();
+        files.map(move |file| format!("{folder}/{}", file.unwrap().file_name().display()))
+    });
+    let mut names: Vec<String> = files.filter(|name| name.ends_with(".index")).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn an_evaluation_that_a_stop_cuts_short_is_made_at_the_next_start() {
+    let hooks = "checkpoint (dir: \"unused\", every: 100 steps, keep: 1, best: closeness, mode: min); feed \"scale\"; \
+                 early_stop (loss, patience: 2, min_delta: 0.05);";
+    let text = halving(hooks).replace("(y: f32[batch])", "(y: f32[batch], scale: f32)");
+    let text = text.replace("mean(y - a)", "mean(y - a) * scale");
+    let straight = RunDir::new();
+    let (state, events) = train(&text, &stopping_at(u64::MAX, &in_folder(&straight)));
+    assert_eq!(end(&events), (6, no_improvement("loss")));
+    // A step computes with one batch, an evaluation with two; the first batch is drawn before the first step.
+    for call in 2..=18 {
+        let dir = RunDir::new();
+        let (_, events) = train(&text, &stopping_at(call, &in_folder(&dir)));
+        let evaluated = happenings(&events);
+        let (step, why) = end(&events);
+        assert_eq!(step, call.div_ceil(3), "{call}: {events:?}");
+        assert_eq!(why, End::Stopped, "{call}");
+        let made = |events: &[(u64, &str)]| events.contains(&(step, "eval"));
+        assert_eq!(made(&evaluated), call % 3 == 0, "{call}: {events:?}");
+        let (resumed, events) = train(&text, &stopping_at(u64::MAX, &in_folder(&dir)));
+        assert_eq!(
+            end(&events),
+            (6, no_improvement("loss")),
+            "{call}: {events:?}"
+        );
+        if call % 3 != 0 {
+            assert!(made(&happenings(&events)), "{call}: {events:?}");
+        }
+        assert_eq!(resumed.digest(), state.digest(), "{call}");
+        assert_eq!(checkpoints(&dir), checkpoints(&straight), "{call}");
+    }
+}
+
+#[test]
+fn num_steps_counts_over_all_starts_of_a_run() {
+    let text = halving("checkpoint (dir: \"unused\", every: 100 steps); stop_at (num_steps: 7);");
+    let text = text.replace("steps 20;", "");
+    for interrupted in 1..7 {
+        let dir = RunDir::new();
+        let options = in_folder(&dir);
+        let first = Options {
+            steps: Some(interrupted),
+            ..options.clone()
+        };
+        assert_eq!(end(&train(&text, &first).1), (interrupted, End::Steps));
+        assert_eq!(end(&train(&text, &options).1), (7, End::Steps));
+        let (_, events) = train(&text, &options);
+        assert_eq!(end(&events), (7, End::Steps));
+        let says = |e: &Event| matches!(e, Event::Note(note) if note.contains("step 7; a larger `stop_at` continues it"));
+        assert!(events.iter().any(says), "{events:?}");
+        let longer = text.replace("num_steps: 7", "num_steps: 9");
+        assert_eq!(end(&train(&longer, &options).1), (9, End::Steps));
     }
 }
 

@@ -1,6 +1,7 @@
 //! One event file that is being written (`EventsWriter`): its name, its version event, and complete records after it.
 
 use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -147,8 +148,8 @@ fn first_event(seconds: f64) -> Event {
 
 /// Creates a new file: `events.out.tfevents.<seconds>.<host>.<process>.<count><suffix>`.
 ///
-/// Readers take the files of a folder in the order of their names, so the seconds are incremented until the name sorts after the
-/// previous one, and a file is never overwritten.
+/// Readers take the files of a folder in the order of their names, so a name sorts after that of the previous file, or of every file that
+/// is there: also where a run goes on within the same second, and where the clock was set back. A file is never overwritten.
 fn create(
     naming: &Naming,
     seconds: f64,
@@ -159,6 +160,11 @@ fn create(
     create_dir_in(&naming.storage, folder, Durability::Synced)
         .map_err(|e| FormatError::io(FileKind::Events, "create the folder", e).in_file(folder))?;
     let process = std::process::id();
+    let previous = match previous {
+        Some(path) => path.file_name().map(ToOwned::to_owned),
+        None => newest_name(naming),
+    };
+    let least = previous.as_deref().and_then(seconds_of);
     // The cast saturates negative and huge times.
     let mut second = seconds as u64;
     loop {
@@ -166,8 +172,8 @@ fn create(
         let (host, suffix) = (&naming.host, &naming.suffix);
         let name = format!("events.out.tfevents.{second:010}.{host}.{process}.{count}{suffix}");
         let path = folder.join(name);
-        if previous.is_some_and(|previous| previous.file_name() >= path.file_name()) {
-            second = second.saturating_add(1);
+        if previous.as_deref() >= path.file_name() {
+            second = second.saturating_add(1).max(least.unwrap_or(0));
             continue;
         }
         match naming.storage.create_new(&path) {
@@ -176,6 +182,22 @@ fn create(
             Err(e) => return Err(FormatError::io(FileKind::Events, "create it", e).in_file(path)),
         }
     }
+}
+
+/// The last name in a folder that is that of an event file and that a name can follow. A folder that cannot be listed can be written to.
+fn newest_name(naming: &Naming) -> Option<OsString> {
+    let names = naming.storage.list(&naming.folder).unwrap_or_default();
+    let names = names.into_iter();
+    names.filter(|name| seconds_of(name).is_some()).max()
+}
+
+/// The seconds in the name of an event file, if names of later seconds sort after it.
+fn seconds_of(name: &OsStr) -> Option<u64> {
+    let name = name.to_str()?.strip_prefix("events.out.tfevents.")?;
+    let (digits, _) = name.split_once('.')?;
+    let is_number = digits.len() == 10 && digits.bytes().all(|b| b.is_ascii_digit());
+    let seconds = is_number.then(|| digits.parse().ok()).flatten()?;
+    (seconds < 9_999_999_999).then_some(seconds)
 }
 
 /// Locks a file that is being written. Where there are no such locks, it is not marked; outside of Unix, one keeps others from reading.
@@ -209,6 +231,21 @@ mod tests {
         let name = name.to_str().unwrap();
         assert!(name.starts_with("events.out.tfevents.00000000"), "{name}");
         assert!(name.ends_with(".x"), "{name}");
+        // Nor is it earlier than what another process left, whose clock was ahead; other names do not count.
+        let left = "events.out.tfevents.1900000000.z.9.9";
+        let others = [
+            "events.out.tfevents.9999999999.h",
+            "events.out.tfevents.zzz.h",
+        ];
+        for name in others.iter().chain([&left]) {
+            std::fs::write(folder.join(name), "").unwrap();
+        }
+        let file = EventFile::create(naming, 1_800_000_000.0, None).unwrap();
+        let name = file.path.file_name().unwrap().to_str().unwrap();
+        assert!(
+            name.starts_with("events.out.tfevents.1900000001.h."),
+            "{name}"
+        );
         std::fs::remove_dir_all(folder).unwrap();
     }
 }
