@@ -92,7 +92,11 @@ impl DataWatch {
 /// The name of a data file: its path from the folder in which relative paths begin, however that folder is spelt, so that a run goes on
 /// from another working folder and with data that was moved as a whole. A file elsewhere has its absolute path.
 fn name_in(folder: &Path, path: &Path) -> String {
-    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    // The empty path is the working folder, and `absolute` refuses it.
+    let absolute = |path: &Path| {
+        let path = Path::new(".").join(path);
+        std::path::absolute(&path).unwrap_or(path)
+    };
     let (folder, path) = (absolute(folder), absolute(path));
     let name = path.strip_prefix(&folder).unwrap_or(&path);
     name.display().to_string()
