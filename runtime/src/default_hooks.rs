@@ -9,10 +9,11 @@ use std::sync::Arc;
 use trainspec_compiler::ir::Span;
 use trainspec_compiler::typed::{
     CheckpointFormat, DefaultHook, Hook, HookKind, Interval, Named, NamedKind, Spec, Summary,
-    SummaryKind, TrainEnd,
+    SummaryKind, TrainEnd, ValueId,
 };
 use trainspec_formats::files::{Durability, create_dir_in};
 
+use crate::hooks::DEFAULT_LOG_INTERVAL;
 use crate::session::Options;
 use crate::trainer::run_dir;
 
@@ -104,6 +105,40 @@ pub fn writable_default_hooks(spec: &Arc<Spec>, options: &Options) -> (Arc<Spec>
     }
 }
 
+/// The hooks of a run, also those that act where a spec does not mention them, of which it has no trace: `log` and `nan`.
+pub(crate) fn acting_hooks(spec: &Spec) -> Vec<HookKind> {
+    let mut hooks: Vec<HookKind> = spec.hooks.iter().map(|hook| hook.kind.clone()).collect();
+    let lacks = |word: &str, hook: DefaultHook| {
+        let has = spec.hooks.iter().any(|hook| hook.kind.word() == word);
+        !has && !spec.hooks_off.contains(&hook)
+    };
+    let Some(mode) = spec.model.as_ref().map(|model| &model.train) else {
+        return hooks;
+    };
+    if lacks("log", DefaultHook::Log) {
+        hooks.push(HookKind::Log {
+            names: named(mode.losses.iter().chain(&mode.metrics)),
+            every: DEFAULT_LOG_INTERVAL,
+            at_end: true,
+        });
+    }
+    if lacks("nan", DefaultHook::Nan) {
+        hooks.extend(mode.losses.iter().map(|(name, _)| HookKind::Nan {
+            name: name.clone(),
+            fail: true,
+        }));
+    }
+    hooks
+}
+
+fn named<'a>(values: impl Iterator<Item = &'a (String, ValueId)>) -> Vec<Named> {
+    let named = values.map(|(name, _)| Named {
+        kind: NamedKind::Value(name.clone()),
+        span: Span::default(),
+    });
+    named.collect()
+}
+
 /// A `checkpoint` hook with its defaults.
 fn checkpoint(dir: &Path) -> Hook {
     Hook {
@@ -128,17 +163,8 @@ const SUMMARIES_OF_A_RUN: u64 = 200;
 fn summary(spec: &Spec, options: &Options) -> Option<Hook> {
     let train = spec.train.as_ref()?;
     let mode = &spec.model.as_ref()?.train;
-    let values = mode
-        .losses
-        .iter()
-        .chain(&mode.metrics)
-        .chain(&train.schedules);
-    let names: Vec<Named> = values
-        .map(|(name, _)| Named {
-            kind: NamedKind::Value(name.clone()),
-            span: Span::default(),
-        })
-        .collect();
+    let values = mode.losses.iter().chain(&mode.metrics);
+    let names = named(values.chain(&train.schedules));
     let steps = match (options.steps, train.until) {
         (Some(steps), _) | (None, Some(TrainEnd::Steps(steps))) => steps,
         (None, Some(TrainEnd::Epochs(_)) | None) => 100 * SUMMARIES_OF_A_RUN,

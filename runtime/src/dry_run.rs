@@ -10,18 +10,20 @@ use trainspec_compiler::diag::Diagnostic;
 use trainspec_compiler::ir::graph;
 use trainspec_compiler::ir::plan::Cost;
 use trainspec_compiler::lower::Binding;
-use trainspec_compiler::typed::Spec;
+use trainspec_compiler::typed::{HookKind, Spec};
 use trainspec_compiler::{ProgramKind, Trainable, pipeline, state_bytes};
 
 use crate::data::{DataContext, Element, Input, Pipeline};
-use crate::default_hooks::with_default_hooks;
+use crate::default_hooks::{acting_hooks, with_default_hooks};
 use crate::memory::{self, Buffer};
 use crate::program::{self, Engine};
-use crate::saver::{NewestCheckpoint, RestorePlan, is_scratch};
+use crate::run_folder::RunFolder;
+use crate::saver::{NewestCheckpoint, RestorePlan, is_scratch, step_of};
 use crate::schedule_curves::schedule_curves;
 use crate::session::{DataSize, EventQueue, Options, bind, parameters, the_model, the_train};
 use crate::trainer::{
-    Limits, evaluation_data, no_batch, run_dir, size_of, the_data, training_data,
+    Limits, evaluation_data, no_batch, nothing_to_resume, run_description, run_dir, size_of,
+    the_data, training_data,
 };
 use crate::training_tables::the_tables;
 use crate::warm_start::warm_start;
@@ -69,10 +71,16 @@ pub struct DryRun {
     pub step_flops: Option<u64>,
     /// The checkpoint that the run goes on from.
     pub resumes: Option<PathBuf>,
+    /// Whether that is the last step: the run makes no more.
+    pub is_finished: bool,
+    /// What is worth knowing of the run in the folder.
+    pub notes: Vec<String>,
     /// What a first start takes from the checkpoint of a warm start.
     pub warm_start: Option<RestorePlan>,
     /// The schedules, each with its values at steps from the first to the last, where that is known.
     pub schedules: Vec<(String, Vec<f64>)>,
+    /// The hooks, also those that act where the spec does not mention them.
+    pub hooks: Vec<HookKind>,
     /// The warnings of the step.
     pub warnings: Vec<Diagnostic>,
 }
@@ -102,6 +110,7 @@ pub fn dry_run(spec: &Arc<Spec>, options: &Options) -> Result<DryRun, Error> {
     made.feeds.fill_ahead(&mut batch)?;
     let sizes = bind(model, &batch)?;
     let mut evaluated: Vec<Binding> = Vec::new();
+    let mut evaluated_files = Vec::new();
     for eval in &spec.evals {
         let set = the_data(spec, &eval.data)?;
         let mut opened = evaluation_data(&cx, set, model)?;
@@ -115,6 +124,7 @@ pub fn dry_run(spec: &Arc<Spec>, options: &Options) -> Result<DryRun, Error> {
             evaluated.push(sizes);
         }
         data.push(size_of(&opened));
+        evaluated_files.push(opened.files());
     }
     for set in &spec.data {
         if !data.iter().any(|size| size.name == set.name) {
@@ -143,8 +153,11 @@ pub fn dry_run(spec: &Arc<Spec>, options: &Options) -> Result<DryRun, Error> {
         available_bytes: memory::available(),
         step_flops: None,
         resumes: None,
+        is_finished: false,
+        notes: Vec::new(),
         warm_start: None,
         schedules: Vec::new(),
+        hooks: acting_hooks(spec),
         warnings: Vec::new(),
     };
     let mut steps = vec![(ProgramKind::Step, &sizes)];
@@ -196,20 +209,34 @@ pub fn dry_run(spec: &Arc<Spec>, options: &Options) -> Result<DryRun, Error> {
             _ => {}
         }
     }
-    if let Some(dir) = run_dir(spec, options).filter(|_| !options.fresh) {
-        report.resumes = NewestCheckpoint::find_in(&options.env.storage, &dir, None)?.path;
+    let limits = Limits::new(spec, train, options);
+    let dir = run_dir(spec, options);
+    if let Some(dir) = dir.as_ref().filter(|_| !options.fresh) {
+        let run = run_description(spec, options, training.files(), &evaluated_files)?;
+        report.notes = RunFolder::check(&options.env.storage, dir, &run)?;
+        let newest = NewestCheckpoint::find_in(&options.env.storage, dir, None)?;
+        let notes = newest.skipped.iter().map(ToString::to_string);
+        report.notes.extend(notes);
+        report.resumes = newest.path;
     }
+    if options.resume && report.resumes.is_none() {
+        return Err(nothing_to_resume(dir.as_deref()));
+    }
+    let step = report
+        .resumes
+        .as_ref()
+        .and_then(|path| step_of(&path.to_string_lossy()));
+    report.is_finished = step
+        .zip(limits.steps)
+        .is_some_and(|(step, last)| step >= last);
     report.warm_start = match report.resumes {
         Some(_) => None,
         None => warm_start_plan(spec, options)?,
     };
-    if let Some(last) = Limits::new(spec, train, options).steps {
-        let names: Vec<String> = train
-            .schedules
-            .iter()
-            .map(|(name, _)| name.clone())
-            .collect();
-        report.schedules = schedule_curves(&trainable, &names, &sizes, last, SCHEDULE_POINTS);
+    if let Some(last) = limits.steps {
+        let step = |i| i * last.saturating_sub(1) / (SCHEDULE_POINTS - 1);
+        let steps: Vec<u64> = (0..SCHEDULE_POINTS).map(step).collect();
+        report.schedules = schedule_curves(&trainable, train, &sizes, &steps);
     }
     Ok(report)
 }

@@ -47,6 +47,8 @@ pub(crate) struct RunDescription {
     pub(crate) constants: Vec<(String, String)>,
     /// The seed.
     pub(crate) seed: i64,
+    /// When it ends, as a text. It may change.
+    pub(crate) until: Option<String>,
     /// The folder in which relative paths of data begin.
     pub(crate) data_folder: PathBuf,
     /// The data files of the training, and of the evaluations whose metrics decide what it does.
@@ -105,27 +107,10 @@ impl RunFolder {
         })?;
         let lock = lock(env, path)?;
         notes.extend(remove_temporaries(storage, path)?);
-        let file = path.join(RUN_FILE);
         let data = DataWatch::new(storage, &run.data_folder, &run.files)?;
         let evaluated = DataWatch::new(storage, &run.data_folder, &run.evaluated)?;
         let (fingerprints, evaluated) = (data.fingerprints(), evaluated.fingerprints());
-        match storage.read(&file) {
-            // A run that ended before its first step has nothing to lose, and its spec is the one that was mended since.
-            Ok(_) if is_untouched(storage, path)? => {}
-            Ok(bytes) => {
-                let known = serde_json::from_slice(&bytes).map_err(|e| {
-                    let message = format!("{}: it is damaged: {e}", file.display());
-                    Error::new(Code::DataLoss, message)
-                        .help("`--fresh` moves the folder aside and starts over")
-                })?;
-                let spec = storage.read(&path.join(SPEC_FILE)).unwrap_or_default();
-                let spec = String::from_utf8_lossy(&spec);
-                notes.extend(compare(path, &known, &spec, run, &fingerprints)?);
-                notes.extend(compare_evaluated(&known, &evaluated));
-            }
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-            Err(e) => return Err(failed(&file, "read it", e)),
-        }
+        notes.extend(compare_with(storage, path, run, &fingerprints, &evaluated)?);
         let constants = run.constants.iter();
         let constants = constants.map(|(name, value)| (name.clone(), json!(value)));
         let description = json!({
@@ -134,6 +119,7 @@ impl RunFolder {
             "identity": run.identity.hash,
             "constants": Value::Object(constants.collect()),
             "seed": run.seed,
+            "until": run.until,
             "threads": run.threads,
             "trainspec": VERSION,
             "machine": run.machine,
@@ -152,6 +138,18 @@ impl RunFolder {
         folder.write(SPEC_FILE, &run.text)?;
         folder.write(RUN_FILE, &format!("{:#}\n", folder.description))?;
         Ok(folder)
+    }
+
+    /// Fails as [`RunFolder::open`] does where the folder belongs to another training, and writes nothing.
+    pub(crate) fn check(
+        storage: &Arc<dyn Storage>,
+        path: &Path,
+        run: &RunDescription,
+    ) -> Result<Vec<String>, Error> {
+        let files = DataWatch::new(storage, &run.data_folder, &run.files)?;
+        let evaluated = DataWatch::new(storage, &run.data_folder, &run.evaluated)?;
+        let (files, evaluated) = (files.fingerprints(), evaluated.fingerprints());
+        compare_with(storage, path, run, &files, &evaluated)
     }
 
     /// Writes how the run ended, for those who look at it later: the reason by its name in JSON output, or an error. Until it is written
@@ -239,6 +237,33 @@ fn lock(env: &Env, path: &Path) -> Result<Box<dyn Lock>, Error> {
     }
 }
 
+/// Compares the run that a folder holds, if there is one, with another; gives what is worth saying, and fails where it is another training.
+fn compare_with(
+    storage: &Arc<dyn Storage>,
+    path: &Path,
+    run: &RunDescription,
+    fingerprints: &Map<String, Value>,
+    evaluated: &Map<String, Value>,
+) -> Result<Vec<String>, Error> {
+    let file = path.join(RUN_FILE);
+    let bytes = match storage.read(&file) {
+        // A run that ended before its first step has nothing to lose, and its spec is the one that was mended since.
+        Ok(_) if is_untouched(storage, path)? => return Ok(Vec::new()),
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(failed(&file, "read it", e)),
+    };
+    let known = serde_json::from_slice(&bytes).map_err(|e| {
+        let message = format!("{}: it is damaged: {e}", file.display());
+        Error::new(Code::DataLoss, message).help("`--fresh` moves the folder aside and starts over")
+    })?;
+    let spec = storage.read(&path.join(SPEC_FILE)).unwrap_or_default();
+    let spec = String::from_utf8_lossy(&spec);
+    let mut notes = compare(path, &known, &spec, run, fingerprints)?;
+    notes.extend(compare_evaluated(&known, evaluated));
+    Ok(notes)
+}
+
 /// Compares what `run.json` says with the run; gives what is worth saying, and fails where it is another training.
 fn compare(
     path: &Path,
@@ -258,7 +283,12 @@ fn compare(
             known["format"]
         ));
     }
-    if let Some(what) = identity_difference(known, spec_before, &run.identity, &run.text) {
+    let now = SpecNow {
+        identity: &run.identity,
+        text: &run.text,
+        constants: &run.constants,
+    };
+    if let Some(what) = identity_difference(known, spec_before, &now) {
         return refused(what);
     }
     if known["seed"] != json!(run.seed) {
@@ -305,21 +335,36 @@ fn compare_evaluated(known: &Value, fingerprints: &Map<String, Value>) -> Option
     })
 }
 
+/// A spec as it is now.
+struct SpecNow<'a> {
+    identity: &'a Identity,
+    text: &'a str,
+    constants: &'a [(String, String)],
+}
+
+/// The constants that have other values than in a `run.json`: what a person changed, while a difference of the typed spec is what follows.
+fn changed_constants(known: &Value, constants: &[(String, String)]) -> Option<String> {
+    let changed = constants.iter().filter_map(|(name, now)| {
+        let before = known["constants"][name].as_str()?;
+        (before != now).then(|| format!("`{name}` is {now}, and was {before}"))
+    });
+    let changed: Vec<String> = changed.collect();
+    (!changed.is_empty()).then(|| changed.join("; "))
+}
+
 /// What of a spec makes it another training than that of a `run.json`; `None` where it is the same one.
-fn identity_difference(
-    known: &Value,
-    spec_before: &str,
-    identity: &Identity,
-    text: &str,
-) -> Option<String> {
-    if known["identity"] == json!(identity.hash) {
+fn identity_difference(known: &Value, spec_before: &str, now: &SpecNow<'_>) -> Option<String> {
+    if known["identity"] == json!(now.identity.hash) {
         return None;
     }
+    if let Some(changed) = changed_constants(known, now.constants) {
+        return Some(changed);
+    }
     let before = known["canonical"].as_str().unwrap_or_default();
-    Some(match identity.difference(before) {
+    Some(match now.identity.difference(before) {
         // A line of the graph, which nobody has written.
         Some(lines) if lines.starts_with("`%") => {
-            let lines = changed_line(spec_before, text).unwrap_or(lines);
+            let lines = changed_line(spec_before, now.text).unwrap_or(lines);
             format!("its model now has {lines}")
         }
         Some(lines) => format!("the spec now has {lines}"),
@@ -336,7 +381,12 @@ pub(crate) fn other_spec(storage: &dyn Storage, checkpoint: &Path, spec: &Spec) 
     let before = storage.read(&folder.join(SPEC_FILE)).unwrap_or_default();
     let before = String::from_utf8_lossy(&before);
     let identity = Identity::of(spec).ok()?;
-    let what = identity_difference(&known, &before, &identity, &spec.text)?;
+    let now = SpecNow {
+        identity: &identity,
+        text: &spec.text,
+        constants: &spec.constants,
+    };
+    let what = identity_difference(&known, &before, &now)?;
     Some(format!("the checkpoint is of another training: {what}"))
 }
 

@@ -275,7 +275,7 @@ fn settings(known: &Value) -> Vec<(String, String)> {
     for (name, value) in constants.into_iter().flatten() {
         settings.push((format!("const {name}"), shown(value)));
     }
-    for name in ["seed", "threads", "trainspec", "machine"] {
+    for name in ["seed", "until", "threads", "trainspec", "machine"] {
         if !known[name].is_null() {
             settings.push((name.to_owned(), shown(&known[name])));
         }

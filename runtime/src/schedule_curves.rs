@@ -8,15 +8,15 @@ use std::collections::BTreeMap;
 use trainspec_compiler::ir::graph::{Node, NodeKind};
 use trainspec_compiler::ir::{Tensor, interp, passes};
 use trainspec_compiler::lower::{Binding, GLOBAL_STEP};
+use trainspec_compiler::typed::Train;
 use trainspec_compiler::{Fetch, ProgramKind, Trainable, pipeline};
 
-/// The values of each schedule at `count` steps from the first to `last`, by name; those that cannot be computed ahead are left out.
+/// The values of each schedule of a training at some steps, by name; those that cannot be computed ahead are left out.
 pub(crate) fn schedule_curves(
     trainable: &Trainable,
-    names: &[String],
+    train: &Train,
     dims: &Binding,
-    last: u64,
-    count: u64,
+    steps: &[u64],
 ) -> Vec<(String, Vec<f64>)> {
     let Ok(lowered) = pipeline::lower(trainable, ProgramKind::Step, dims) else {
         return Vec::new();
@@ -45,13 +45,13 @@ pub(crate) fn schedule_curves(
         for (one, placeholder) in graph.state.iter_mut().zip(&state) {
             one.ty = placeholder.ty();
         }
-        let steps = (0..count).map(|i| i * last.saturating_sub(1) / (count - 1).max(1));
-        let values = steps.map(|at| {
-            state[step] = Tensor::scalar(i64::try_from(at).ok()?);
+        let values = steps.iter().map(|at| {
+            state[step] = Tensor::scalar(i64::try_from(*at).ok()?);
             let outcome = interp::run(&graph, &BTreeMap::new(), &state).ok()?;
             outcome.results.first()?.to_f64s().first().copied()
         });
         Some((name.clone(), values.collect::<Option<Vec<f64>>>()?))
     };
-    names.iter().filter_map(curve).collect()
+    let names = train.schedules.iter().map(|(name, _)| name);
+    names.filter_map(curve).collect()
 }

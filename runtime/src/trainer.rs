@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trainspec_compiler::diag::{Code, Diagnostic};
-use trainspec_compiler::lower::GLOBAL_STEP;
+use trainspec_compiler::lower::{Binding, GLOBAL_STEP};
 use trainspec_compiler::typed::{
     CheckpointFormat, DataSet, DefaultHook, HookKind, Model, Remainder, Spec, Train, TrainEnd,
 };
@@ -21,9 +21,10 @@ use crate::program::{FeedDict, Fetched};
 use crate::registry::{Feeds, Made};
 use crate::run_folder::{RunDescription, RunFolder};
 use crate::saver::{Format, NewestCheckpoint, Saver, SaverOptions, VarList, restore_run_in};
+use crate::schedule_curves::schedule_curves;
 use crate::session::{
     DataSize, End, Event, EventQueue, Observer, Options, POSITION_RECORD, RunOptions, Session,
-    StepProgress, Target, parameters, the_model, the_train,
+    StepProgress, Target, bind, parameters, the_model, the_train,
 };
 use crate::spec_hooks::{HookParts, Savers, spec_hooks};
 use crate::training_tables::{takes_tables, the_tables};
@@ -66,6 +67,10 @@ struct Run<'o> {
     events: EventQueue,
     observer: &'o mut dyn Observer,
     losses: Vec<(String, f64)>,
+    /// The values of schedules in a next step.
+    schedules: Vec<(String, f64)>,
+    /// The sizes of the first batch.
+    dims: Option<Binding>,
     stop: StopToken,
     feeds: Feeds,
     /// The batch that `final_ops` computes with; without such a hook there is none.
@@ -125,19 +130,8 @@ impl<'o> Run<'o> {
         State::ensure_fits(&Trainable::from(spec.clone()))?;
         let mut folder = match run_dir(spec, options) {
             Some(dir) => {
-                let (deciding, evaluated) = evaluated_files(spec, &evaluations);
-                let run = RunDescription {
-                    spec: spec.name.clone(),
-                    identity: Identity::of(spec)?,
-                    text: spec.text.clone(),
-                    constants: spec.constants.clone(),
-                    seed,
-                    data_folder: options.folder.clone(),
-                    files: input.files().into_iter().chain(deciding).collect(),
-                    evaluated,
-                    machine: machine::machine(&options.engine),
-                    threads: options.engine.threads(),
-                };
+                let evaluated: Vec<_> = evaluations.iter().map(EvalHook::files).collect();
+                let run = run_description(spec, options, input.files(), &evaluated)?;
                 Some(RunFolder::open(env, &dir, &run, options.fresh)?)
             }
             None => None,
@@ -223,6 +217,8 @@ impl<'o> Run<'o> {
             events,
             observer,
             losses: Vec::new(),
+            schedules: Vec::new(),
+            dims: None,
             stop: options.stop.clone(),
             feeds,
             last_batch: computes_at_end(spec).then_some(last_batch),
@@ -318,6 +314,8 @@ impl<'o> Run<'o> {
             self.observer.event(&Event::Warning(warning));
         }
         self.report();
+        self.dims = Some(bind(the_model(&self.session().spec().clone())?, &first)?);
+        self.schedules = self.next_schedules();
         let passes = first.pass.max(self.session().status().passes);
         let end = self.limits.end(step, passes, false);
         if end.is_some() && step > 0 {
@@ -333,8 +331,33 @@ impl<'o> Run<'o> {
         let end = end.or_else(|| self.ended_before()).or(stopped);
         if end.is_none() {
             self.report_waits();
+            self.report_ended_schedules(step);
         }
         Ok(end)
+    }
+
+    /// The values of schedules in the step that comes next.
+    fn next_schedules(&mut self) -> Vec<(String, f64)> {
+        let session = self.session();
+        let (spec, step) = (session.spec().clone(), session.global_step());
+        let (Some(train), Some(dims)) = (&spec.train, &self.dims) else {
+            return Vec::new();
+        };
+        let curves = schedule_curves(&Trainable::from(spec.clone()), train, dims, &[step]);
+        let values = curves.into_iter().map(|(name, values)| (name, values[0]));
+        values.collect()
+    }
+
+    /// Says where a training goes on with a schedule that has come down to 0.
+    fn report_ended_schedules(&mut self, step: u64) {
+        for (name, value) in &self.schedules {
+            if step > 0 && *value == 0.0 {
+                let message = format!(
+                    "the schedule `{name}` is 0 from step {step} on: it has ended, and a longer one is another training, for which `--warm-start` takes the values"
+                );
+                self.observer.event(&Event::Note(message));
+            }
+        }
     }
 
     /// Why a hook has ended this run before it was started again, if one has.
@@ -528,6 +551,7 @@ impl<'o> Run<'o> {
         self.report_left_out(None);
         let step = self.session().global_step();
         let seconds = self.session().status().time.as_secs_f64();
+        self.schedules = self.next_schedules();
         let closed = self.session.finish();
         for event in self.events.take() {
             self.observer.event(&event);
@@ -564,6 +588,7 @@ impl<'o> Run<'o> {
             step,
             why,
             losses: self.losses,
+            schedules: self.schedules,
             seconds,
         });
         Ok(session.into_state())
@@ -613,7 +638,7 @@ fn check_finite(session: &mut Session) {
 }
 
 /// The error of a run that is to go on, and has no checkpoint.
-fn nothing_to_resume(dir: Option<&Path>) -> Error {
+pub(crate) fn nothing_to_resume(dir: Option<&Path>) -> Error {
     let message = match dir {
         Some(dir) => format!("there is no checkpoint in {} to go on from", dir.display()),
         None => {
@@ -674,8 +699,14 @@ pub(crate) fn run_dir(spec: &Spec, options: &Options) -> Option<PathBuf> {
     dir.map(|dir| options.dir.clone().unwrap_or(dir))
 }
 
-/// The files of the evaluations by which `best` and `early_stop` decide, and those of the others.
-fn evaluated_files(spec: &Spec, evaluations: &[EvalHook]) -> (Vec<PathBuf>, Vec<PathBuf>) {
+/// Which training it is; `files` are those of its data, `evaluated` those of each evaluation.
+pub(crate) fn run_description(
+    spec: &Spec,
+    options: &Options,
+    mut files: Vec<PathBuf>,
+    evaluated: &[Vec<PathBuf>],
+) -> Result<RunDescription, Error> {
+    // `best` and `early_stop` decide by evaluations.
     let decides = |at: usize| {
         spec.hooks.iter().any(|hook| match &hook.kind {
             HookKind::EarlyStop(settings) => settings.eval == at,
@@ -685,10 +716,30 @@ fn evaluated_files(spec: &Spec, evaluations: &[EvalHook]) -> (Vec<PathBuf>, Vec<
             _ => false,
         })
     };
-    let (deciding, others): (Vec<usize>, Vec<usize>) =
-        (0..evaluations.len()).partition(|at| decides(*at));
-    let files = |all: Vec<usize>| all.iter().flat_map(|at| evaluations[*at].files()).collect();
-    (files(deciding), files(others))
+    let mut others = Vec::new();
+    for (at, evaluated) in evaluated.iter().enumerate() {
+        match decides(at) {
+            true => files.extend_from_slice(evaluated),
+            false => others.extend_from_slice(evaluated),
+        }
+    }
+    Ok(RunDescription {
+        spec: spec.name.clone(),
+        identity: Identity::of(spec)?,
+        text: spec.text.clone(),
+        constants: spec.constants.clone(),
+        seed: options.seed.unwrap_or(the_train(spec)?.seed),
+        until: match (options.steps, the_train(spec)?.until) {
+            (Some(n), _) | (None, Some(TrainEnd::Steps(n))) => Some(format!("{n} steps")),
+            (None, Some(TrainEnd::Epochs(n))) => Some(format!("{n} epochs")),
+            (None, None) => None,
+        },
+        data_folder: options.folder.clone(),
+        files,
+        evaluated: others,
+        machine: machine::machine(&options.engine),
+        threads: options.engine.threads(),
+    })
 }
 
 /// Whether a spec computes values at the end.

@@ -78,7 +78,7 @@ fn within<'a>(
 }
 
 /// A name truncated in the middle to `max_width` characters.
-fn truncated(name: &str, max_width: usize) -> Cow<'_, str> {
+pub(crate) fn truncated(name: &str, max_width: usize) -> Cow<'_, str> {
     let Some(cut) = name.chars().count().checked_sub(max_width + 1) else {
         return Cow::Borrowed(name);
     };

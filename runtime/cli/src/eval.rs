@@ -11,8 +11,8 @@ use trainspec::{CheckpointChoice, Code, Engine, Error, StopToken, evaluate, find
 use trainspec_compiler::source::Sources;
 use trainspec_compiler::typed::Spec;
 
-use crate::output::{note, plain, print, say};
-use crate::run::{evaluated_text, event_json, report};
+use crate::output::{diagnostics, note, plain, print, say};
+use crate::run::{evaluated_text, event_json};
 use crate::signals::Signals;
 use crate::{BAD_INPUT, FAILED, FINE, Format, files};
 
@@ -90,7 +90,7 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
     match (done, signals.exit_code()) {
         (Err(error), Some(code)) if error.code() == Code::Cancelled => code,
         (Err(error), _) => {
-            report(&compilation.sources, &[error.diagnostic()], format);
+            diagnostics(&compilation.sources, &[error.diagnostic()], format);
             if error.is_bad_input() {
                 BAD_INPUT
             } else {

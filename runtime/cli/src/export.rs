@@ -14,8 +14,7 @@ use trainspec_compiler::typed::Spec;
 
 use crate::atomic_folder::AtomicFolder;
 use crate::failure::Failure;
-use crate::output::{count, print, say};
-use crate::run::report;
+use crate::output::{count, diagnostics, print, say};
 use crate::{BAD_INPUT, FAILED, FINE, Format, columns, files};
 use readme::Described;
 
@@ -87,7 +86,7 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         Ok(()) => FINE,
         Err(Stopped::Failure(failure)) => failure.report(format),
         Err(Stopped::Error(error)) => {
-            report(&compilation.sources, &[error.diagnostic()], format);
+            diagnostics(&compilation.sources, &[error.diagnostic()], format);
             match error.is_bad_input() {
                 true => BAD_INPUT,
                 false => FAILED,

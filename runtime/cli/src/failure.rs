@@ -1,11 +1,10 @@
 //! Failures of commands on files: message, help and exit code.
 
-use trainspec_compiler::diag::{Code, Diagnostic};
+use trainspec_compiler::diag::{Code, Diagnostic, to_json};
 use trainspec_compiler::source::Sources;
 use trainspec_formats::FormatError;
 
 use crate::output::{note, plain, print};
-use crate::run::diagnostic_event;
 use crate::{BAD_INPUT, FAILED, Format};
 
 /// A command that ends early.
@@ -40,22 +39,13 @@ impl Failure {
         self
     }
 
-    /// Reports it where every line of JSON is an event, as those of a run are; gives the exit code.
-    pub(crate) fn report_event(&self, format: Format) -> u8 {
-        if format == Format::Text {
-            return self.report(format);
-        }
-        let error = Diagnostic::without_span(Code::BadValue, &self.message);
-        let error = error.maybe_help(self.help.clone());
-        print(diagnostic_event(&Sources::default(), &error));
-        self.code
-    }
-
-    /// Reports it, as text on standard error or as a JSON object with `error` and `help`; gives the exit code.
+    /// Reports it, as text on standard error or as the JSON of a diagnostic; gives the exit code.
     pub(crate) fn report(&self, format: Format) -> u8 {
         match (format, &self.help) {
             (Format::Json, help) => {
-                print(serde_json::json!({ "error": self.message, "help": help }));
+                let error = Diagnostic::without_span(Code::BadValue, &self.message);
+                let error = error.maybe_help(help.clone());
+                print(to_json(&Sources::default(), &error));
             }
             (Format::Text, Some(help)) => {
                 note(format_args!(

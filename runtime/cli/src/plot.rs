@@ -16,6 +16,7 @@ use trainspec_formats::{FileKind, FormatError};
 use crate::failure::Failure;
 use crate::output::{note, plain, print, say};
 use crate::progress::Spinner;
+use crate::runs::folder_of;
 use crate::tensors::{Number, json_of};
 use crate::{FINE, Format, files};
 use panels::Plot;
@@ -128,6 +129,7 @@ const SUMMARY_HELP: &str =
 
 /// The runs that a path means.
 fn expanded(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let path = &folder_of(path);
     if path.is_file() {
         return Ok(vec![path.to_owned()]);
     }

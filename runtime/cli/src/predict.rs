@@ -16,8 +16,8 @@ use trainspec::{Engine, Error, Predictor, StopToken, find_checkpoint};
 use trainspec_compiler::typed::Spec;
 
 use crate::failure::Failure;
-use crate::output::{is_closed, note, plain, print, say};
-use crate::run::{CLOSED_OUTPUT, report};
+use crate::output::{diagnostics, is_closed, note, plain, print, say};
+use crate::run::CLOSED_OUTPUT;
 use crate::signals::Signals;
 use crate::{BAD_INPUT, FAILED, FINE, Format, files};
 use stdin::StdinStorage;
@@ -156,7 +156,7 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         Ok(()) => signals.exit_code().unwrap_or(FINE),
         Err(Stopped::Failure(failure)) => failure.report(format),
         Err(Stopped::Error(error)) => {
-            report(&compilation.sources, &[error.diagnostic()], format);
+            diagnostics(&compilation.sources, &[error.diagnostic()], format);
             match error.is_bad_input() {
                 true => BAD_INPUT,
                 false => FAILED,

@@ -15,16 +15,13 @@ use trainspec::Engine;
 use trainspec::session::{Event, Observer, Options};
 use trainspec::train;
 use trainspec::{Code, Error, StopToken, with_default_hooks, writable_default_hooks};
-use trainspec_compiler::diag::Diagnostic;
-use trainspec_compiler::source::Sources;
 use trainspec_compiler::typed::{Hook, HookKind};
 
 use crate::failure::Failure;
-use crate::output::{diagnostics, is_closed, note, print};
+use crate::output::{count, diagnostics, is_closed, note};
 use crate::signals::Signals;
 use crate::{BAD_INPUT, FAILED, FINE, Format, files};
 pub(crate) use bar::duration;
-pub(crate) use events_json::diagnostic_event;
 pub(crate) use events_json::event_json;
 use next_commands::NextCommands;
 use plan::Given;
@@ -70,7 +67,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     profile: Option<PathBuf>,
     /// Check that the training can begin: open the data, compile the step and compare memory, but train and write nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["quiet", "profile"])]
     dry_run: bool,
     /// Stop as at SIGTERM when standard input ends: for programs that start runs, which stop with them
     #[arg(long)]
@@ -125,17 +122,17 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         let message = "the spec is read from standard input, so `--stop-at-eof` cannot watch it";
         return Failure::input(message)
             .help("write the spec into a file")
-            .report_event(format);
+            .report(format);
     }
     let compilation = match files::checked(path, &arguments.set, format) {
         Ok(compilation) => compilation,
         Err(code) => return code,
     };
     if let Some(Err(failure)) = arguments.profile.as_deref().map(files::has_folder) {
-        return failure.report_event(format);
+        return failure.report(format);
     }
     let sources = &compilation.sources;
-    report(sources, &compilation.diagnostics, format);
+    diagnostics(sources, &compilation.diagnostics, format);
     let Some(spec) = &compilation.spec else {
         return BAD_INPUT;
     };
@@ -167,23 +164,28 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
     let given = Given {
         steps: arguments.steps,
         dir: arguments.dir.clone(),
+        is_unwritable: false,
         threads: match &options.engine {
             Engine::Interpreted => 0,
             Engine::Compiled(pool) => pool.threads(),
         },
     };
     let code = |error: Error| {
-        report(sources, &[error.diagnostic()], format);
+        diagnostics(sources, &[error.diagnostic()], format);
         match error.is_bad_input() {
             true => BAD_INPUT,
             false => FAILED,
         }
     };
+    if arguments.threads.is_some_and(|n| n > given.threads) {
+        let cores = count(given.threads, "thread");
+        note(format_args!("note: on {cores}: there are no more cores"));
+    }
     if arguments.dry_run {
         return match trainspec::dry_run(spec, &options) {
             Ok(sizes) => {
                 let spec = &with_default_hooks(spec, &options);
-                report(sources, &sizes.warnings, format);
+                diagnostics(sources, &sizes.warnings, format);
                 dry_run::show(spec, &given, &sizes, format);
                 FINE
             }
@@ -195,6 +197,10 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
     let options = Options {
         default_hooks: false,
         ..options
+    };
+    let given = Given {
+        is_unwritable: why.is_some(),
+        ..given
     };
     let mut printer = Printer::new(sources, spec, given, format, arguments.quiet);
     let commands = NextCommands::new(arguments);
@@ -231,15 +237,5 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
             stopped_by.unwrap_or(FAILED)
         }
         Err(error) => code(error),
-    }
-}
-
-/// Prints diagnostics; in JSON each is an event, as all lines of a run are.
-pub(crate) fn report(sources: &Sources, list: &[Diagnostic], format: Format) {
-    match format {
-        Format::Text => diagnostics(sources, list, format),
-        Format::Json => list
-            .iter()
-            .for_each(|diagnostic| print(diagnostic_event(sources, diagnostic))),
     }
 }

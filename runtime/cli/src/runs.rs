@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
     /// The folder with the runs, also in folders below it
-    #[arg(default_value = "runs")]
+    #[arg(default_value = RUNS)]
     dir: PathBuf,
     /// Show the settings and lines of the spec that differ between two runs
     #[arg(long, num_args = 2, value_names = ["A", "B"])]
@@ -49,6 +49,9 @@ enum Command {
     /// Remove all but the newest runs of each spec: shows which, and removes them with `--yes`
     Prune(remove::PruneArguments),
 }
+
+/// The folder of runs that have no other.
+const RUNS: &str = "runs";
 
 pub(crate) fn run(arguments: &Arguments) -> u8 {
     let (done, format) = match &arguments.command {
@@ -109,9 +112,18 @@ fn below(folder: &Path) -> Result<Vec<RunSummary>, Failure> {
     runs.map_err(failure)
 }
 
-/// The run in a folder.
+/// The run in a folder, or of a name as the table of `runs` shows it.
 fn run_of(path: &Path) -> Result<RunSummary, Failure> {
-    RunSummary::of(path).map_err(failure)
+    RunSummary::of(&folder_of(path)).map_err(failure)
+}
+
+/// A folder that is given, or that of this name in `runs`, where there is none.
+pub(crate) fn folder_of(path: &Path) -> PathBuf {
+    let named = Path::new(RUNS).join(path);
+    match !path.exists() && named.is_dir() {
+        true => named,
+        false => path.to_owned(),
+    }
 }
 
 /// A failure of the runtime, with its help.
@@ -141,6 +153,10 @@ fn known_metrics(runs: &[RunSummary]) -> String {
 /// Better ones first; runs without a value last.
 fn order(a: Option<&BestValue>, b: Option<&BestValue>) -> std::cmp::Ordering {
     match (a, b) {
+        // What was measured on a batch of the training tells less.
+        (Some(a), Some(b)) if a.evaluation.is_some() != b.evaluation.is_some() => {
+            b.evaluation.is_some().cmp(&a.evaluation.is_some())
+        }
         (Some(a), Some(b)) if a.is_minimum => a.value.total_cmp(&b.value),
         (Some(a), Some(b)) => b.value.total_cmp(&a.value),
         (a, b) => b.is_some().cmp(&a.is_some()),
@@ -181,7 +197,7 @@ fn table(
             let mut cells = vec![
                 plain(name.display()),
                 plain(&run.spec),
-                plain(state_text(&run.state)),
+                plain(state_text(run)),
                 run.step.map_or_else(String::new, |step| step.to_string()),
                 run.best(metric)
                     .map_or_else(String::new, |best| best_text(&best)),
@@ -201,29 +217,28 @@ fn table(
 /// The most characters of the reason of a failure in a table.
 const MAX_REASON_CHARS: usize = 48;
 
-fn state_text(state: &RunState) -> String {
-    match state {
+fn state_text(run: &RunSummary) -> String {
+    match &run.state {
         RunState::Running { process: Some(id) } => format!("running (process {id})"),
         RunState::Running { process: None } => "running".to_owned(),
         RunState::Finished(why) if why == "steps" || why == "epochs" => "finished".to_owned(),
         RunState::Finished(why) => format!("finished: {why}"),
+        RunState::Interrupted if run.step.is_none() => "interrupted, no checkpoint".to_owned(),
         RunState::Interrupted => "interrupted".to_owned(),
         RunState::Failed(why) => {
             let line = why.lines().next().unwrap_or_default();
-            let short: String = line.chars().take(MAX_REASON_CHARS).collect();
-            let more = if short.len() < line.len() { "…" } else { "" };
-            format!("failed: {short}{more}")
+            // Long ones begin with paths; the reason is at their end.
+            format!("failed: {}", columns::truncated(line, MAX_REASON_CHARS))
         }
     }
 }
 
 fn best_text(best: &BestValue) -> String {
-    format!(
-        "{} {} at step {}",
-        best.metric,
-        number(best.value),
-        best.step
-    )
+    let (metric, value, step) = (&best.metric, number(best.value), best.step);
+    match best.evaluation {
+        Some(_) => format!("{metric} {value} at step {step}"),
+        None => format!("{metric} {value} of a batch at step {step}"),
+    }
 }
 
 /// How long ago a time is: `12 s`, `5 min`, `3 h`, `2 d`.

@@ -21,8 +21,8 @@ use trainspec::{SpecFolder, StopToken};
 use trainspec_compiler::Compilation;
 
 use crate::failure::Failure;
-use crate::output::{count, is_closed, note, print, say};
-use crate::run::{CLOSED_OUTPUT, report};
+use crate::output::{count, diagnostics, is_closed, note, print, say};
+use crate::run::CLOSED_OUTPUT;
 use crate::signals::Signals;
 use crate::{BAD_INPUT, FAILED, FINE, Format, files};
 use commands::RunOptions;
@@ -118,13 +118,13 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
     let sweep = match prepare(arguments) {
         Ok(sweep) => sweep,
         Err(Refused::Code(code)) => return code,
-        Err(Refused::Failure(failure)) => return failure.report_event(format),
+        Err(Refused::Failure(failure)) => return failure.report(format),
     };
     let done = match arguments.dry_run {
         true => sweep.list(),
         false => sweep.run(),
     };
-    done.unwrap_or_else(|failure| failure.report_event(format))
+    done.unwrap_or_else(|failure| failure.report(format))
 }
 
 /// Why nothing is run.
@@ -160,7 +160,7 @@ fn prepare(arguments: &Arguments) -> Result<Sweep<'_>, Refused> {
             .into());
     }
     let base = files::checked(path, &arguments.set, format).map_err(Refused::Code)?;
-    report(&base.sources, &base.diagnostics, format);
+    diagnostics(&base.sources, &base.diagnostics, format);
     let Some(spec) = &base.spec else {
         return Err(Refused::Code(BAD_INPUT));
     };
@@ -176,7 +176,7 @@ fn prepare(arguments: &Arguments) -> Result<Sweep<'_>, Refused> {
         &arguments.set,
     )?;
     let text = files::read(path).map_err(|diagnostic| {
-        report(&base.sources, &[diagnostic], format);
+        diagnostics(&base.sources, &[diagnostic], format);
         Refused::Code(BAD_INPUT)
     })?;
     let (name, folder) = (path.display().to_string(), SpecFolder::of(path));
@@ -186,12 +186,12 @@ fn prepare(arguments: &Arguments) -> Result<Sweep<'_>, Refused> {
     };
     let plan = trial::check(&space, compile).map_err(|bad| match bad {
         BadTrials::Failure(failure) => Refused::Failure(failure),
-        BadTrials::Diagnostics(message, sources, diagnostics) => {
+        BadTrials::Diagnostics(message, sources, list) => {
             match format {
                 Format::Text => note(format_args!("error: {}", crate::output::plain(&message))),
                 Format::Json => print(json!({ "event": "note", "message": message })),
             }
-            report(&sources, &diagnostics, format);
+            diagnostics(&sources, &list, format);
             Refused::Code(BAD_INPUT)
         }
     })?;

@@ -73,7 +73,8 @@ fn a_signal_saves_and_says_how_to_go_on() {
     use std::io::{BufRead, BufReader};
     for (signal, expected) in [("-INT", 130), ("-TERM", 143)] {
         let folder = folder(100_000_000);
-        let mut child = command(&["run", "line.trainspec"])
+        let options = ["--steps", "200000000", "--threads", "1"];
+        let mut child = command(&[&["run", "line.trainspec"][..], &options].concat())
             .current_dir(&folder.0)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -96,7 +97,8 @@ fn a_signal_saves_and_says_how_to_go_on() {
         );
         let message = err(&output);
         assert!(
-            message.contains("`trainspec run line.trainspec` goes on"),
+            message
+                .contains("`trainspec run line.trainspec --threads 1 --steps 200000000` goes on"),
             "{message}"
         );
         let steps = folder.run(&["run", "line.trainspec", "--steps", "1"]);

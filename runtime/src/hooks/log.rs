@@ -13,7 +13,7 @@ use crate::program::FeedDict;
 use crate::session::{Event, EventQueue, Reading, Session, Timer, value_type};
 
 /// The interval where a spec has no `log` hook.
-const DEFAULT_INTERVAL: Interval = Interval::Steps(100);
+pub(crate) const DEFAULT_LOG_INTERVAL: Interval = Interval::Steps(100);
 
 /// Something that is logged.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,7 +78,7 @@ impl LogHook {
             let shown = mode.losses.iter().chain(&mode.metrics);
             self.logs.push(Log {
                 names: shown.map(|(name, _)| Logged::Value(name.clone())).collect(),
-                timer: Timer::every(DEFAULT_INTERVAL),
+                timer: Timer::every(DEFAULT_LOG_INTERVAL),
                 at_end: true,
                 triggered: false,
             });

@@ -40,7 +40,7 @@ pub use feed_fn::{FeedFn, FeedFnHook};
 pub use final_ops::{FinalOpsHook, FinalOpsValues};
 pub(crate) use final_values::{FinalValuesHook, LastBatch};
 pub use global_step_waiter::GlobalStepWaiterHook;
-pub(crate) use log::{LogHook, read};
+pub(crate) use log::{DEFAULT_LOG_INTERVAL, LogHook, read};
 pub use logging_tensor::{Formatter, LogSink, LoggingTensorHook};
 pub use nan_tensor::{NanLossDuringTrainingError, NanTensorHook};
 pub(crate) use overflow::OverflowHook;

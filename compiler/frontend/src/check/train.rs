@@ -9,7 +9,7 @@ use crate::check::bound::Bound;
 use crate::check::clips::ClipSetting;
 use crate::check::groups::GroupSetting;
 use crate::check::scope::{Frame, FrameKind, Target};
-use crate::check::value::Value;
+use crate::check::value::{ArgValue, Value};
 use crate::diag::{Code, Diagnostic};
 use crate::typed::{self, DataSet, Hook, HookKind, LossScale, Train, TrainEnd, VarId};
 
@@ -33,6 +33,9 @@ pub(crate) struct Settings {
     /// The frozen variables, and the span of each `freeze`.
     pub frozen: Vec<(Vec<VarId>, Span)>,
 }
+
+/// The argument of optimizers that is drawn as a schedule.
+const LEARNING_RATE: &str = "learning_rate";
 
 impl Checker<'_> {
     pub(crate) fn train(
@@ -64,6 +67,9 @@ impl Checker<'_> {
         });
         self.store.rates = rates.values.iter().map(|ty| (**ty).clone()).collect();
         train.rates = rates;
+        for group in &settings.groups {
+            name_rate(group, &mut train, model);
+        }
         let broken = section
             .settings
             .iter()
@@ -347,5 +353,28 @@ fn only_value(setting: &ast::Setting) -> Option<&Expr> {
         | SettingValue::Declaration(..)
         | SettingValue::Assignment(..)
         | SettingValue::Bad(_) => None,
+    }
+}
+
+/// Gives a learning rate that is computed in the argument itself a name, so that it can be logged and drawn as a schedule can.
+fn name_rate(group: &GroupSetting, train: &mut Train, model: Option<&typed::Model>) {
+    let params = &group.def.ast.params;
+    let is_rate = |(i, given): (usize, &ArgValue)| {
+        let name = given.name.as_ref().or(params.get(i).map(|p| &p.name));
+        let is_rate = name.is_some_and(|name| name.text == LEARNING_RATE);
+        let Value::Tensor(t) = &given.value else {
+            return None;
+        };
+        (is_rate && t.ty.rank() == 0 && t.ty.dtype.is_float()).then_some(t.id)
+    };
+    let Some(rate) = group.given.iter().enumerate().find_map(is_rate) else {
+        return;
+    };
+    let modes = model.iter().map(|model| &model.train);
+    let named = modes.flat_map(|mode| [&mode.losses, &mode.metrics, &mode.outputs, &mode.lets]);
+    let named = named.chain([&train.schedules]);
+    let is_taken = named.flatten().any(|(name, _)| name == LEARNING_RATE);
+    if !is_taken && train.schedules.iter().all(|(_, id)| *id != rate) {
+        train.schedules.push((LEARNING_RATE.to_owned(), rate));
     }
 }

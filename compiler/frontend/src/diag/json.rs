@@ -32,6 +32,8 @@ pub fn to_json(sources: &Sources, diagnostic: &Diagnostic) -> String {
         .map(|n| json!({ "message": n.message, "location": location(n.span) }))
         .collect();
     json!({
+        // What programs that read the lines of a run tell them apart by.
+        "event": diagnostic.severity.name(),
         "severity": diagnostic.severity.name(),
         "code": diagnostic.code.name(),
         "message": diagnostic.message,

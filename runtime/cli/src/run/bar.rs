@@ -1,6 +1,6 @@
 //! The progress bar of a run on a terminal: one line, as much of it as the width takes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
@@ -12,8 +12,17 @@ use super::readings::number;
 /// How often the line is drawn.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// The weight of what was before in a running mean, for each time the line is drawn.
-const MEAN_WEIGHT: f64 = 0.9;
+/// The least time between two steps that are taken in.
+const SAMPLING: Duration = Duration::from_millis(1);
+
+/// The weight of what was before in a running mean of speeds, for each time the line is drawn.
+const RATE_WEIGHT: f64 = 0.9;
+
+/// The weight of the steps before in a running mean of losses and metrics: that of about the last hundred steps.
+const STEP_WEIGHT: f64 = 0.99;
+
+/// The bar beside the other parts: without it there is more room for numbers.
+const BAR_RANK: u8 = 4;
 
 /// The most characters of the bar itself, and the fewest that it is drawn with.
 const MAX_BAR: usize = 32;
@@ -26,7 +35,14 @@ const READER_BOUND: f64 = 0.3;
 pub(super) struct Bar {
     bar: ProgressBar,
     drawn: Option<Instant>,
+    /// When a step was taken in last.
+    taken: Option<Instant>,
+    /// The records of an epoch, where they are known.
+    epoch_records: Option<u64>,
+    /// Running means of losses and metrics, and schedules as they are.
     means: BTreeMap<String, f64>,
+    /// The names that are schedules.
+    schedules: BTreeSet<String>,
     /// Steps, records and seconds when the line was drawn last.
     before: (u64, u64, f64),
     /// Steps and records a second, as running means.
@@ -36,7 +52,7 @@ pub(super) struct Bar {
 
 impl Bar {
     /// A bar where standard error and output are terminals that can move the cursor; else none.
-    pub(super) fn on_terminal() -> Option<Bar> {
+    pub(super) fn on_terminal(schedules: BTreeSet<String>) -> Option<Bar> {
         let can_draw =
             std::env::var_os("TERM").is_some_and(|term| term != "dumb" && !term.is_empty());
         let is_seen = std::io::stdout().is_terminal() && std::io::stderr().is_terminal();
@@ -48,7 +64,10 @@ impl Bar {
         Some(Bar {
             bar,
             drawn: None,
+            taken: None,
+            epoch_records: None,
             means: BTreeMap::new(),
+            schedules,
             before: (0, 0, 0.0),
             rates: None,
             saved: None,
@@ -56,7 +75,7 @@ impl Bar {
     }
 
     /// Whether it is time to draw the line again.
-    pub(super) fn is_due(&self) -> bool {
+    fn is_due(&self) -> bool {
         self.drawn.is_none_or(|drawn| drawn.elapsed() >= INTERVAL)
     }
 
@@ -70,9 +89,25 @@ impl Bar {
         self.bar.set_message(text);
     }
 
-    /// A run begins, or goes on, at a step.
+    /// The records of an epoch.
+    pub(super) fn has_epochs_of(&mut self, records: Option<u64>) {
+        self.epoch_records = records;
+    }
+
+    /// A run goes on at a step, somewhere in an epoch.
     pub(super) fn begins_at(&mut self, step: u64) {
         self.before.0 = step;
+        self.epoch_records = None;
+    }
+
+    /// Whether another step is to be taken in: not each, where they take microseconds.
+    pub(super) fn follows(&mut self) -> bool {
+        let now = Instant::now();
+        let is_due = self.taken.is_none_or(|taken| now - taken >= SAMPLING);
+        if is_due {
+            self.taken = Some(now);
+        }
+        is_due
     }
 
     /// A checkpoint is complete.
@@ -80,9 +115,8 @@ impl Bar {
         self.saved = Some(step);
     }
 
-    /// Draws the line.
-    pub(super) fn draw(&mut self, now: &StepProgress) {
-        self.drawn = Some(Instant::now());
+    /// Takes the values of a step into the running means.
+    fn add(&mut self, now: &StepProgress) {
         for (name, reading) in &now.values {
             let value = match reading {
                 Reading::Number(x) => *x,
@@ -90,15 +124,26 @@ impl Bar {
                 Reading::Tensor(_) => continue,
             };
             match self.means.get_mut(name) {
-                // A learning rate is no mean, but one that hardly moves is near it.
-                Some(mean) if mean.is_finite() => {
-                    *mean = MEAN_WEIGHT * *mean + (1.0 - MEAN_WEIGHT) * value
+                Some(mean) if mean.is_finite() && !self.schedules.contains(name) => {
+                    *mean = STEP_WEIGHT * *mean + (1.0 - STEP_WEIGHT) * value;
                 }
                 _ => {
                     self.means.insert(name.clone(), value);
                 }
             }
         }
+    }
+
+    /// Takes in a step, and draws the line where it is time.
+    pub(super) fn step(&mut self, now: &StepProgress) {
+        self.add(now);
+        if self.is_due() {
+            self.draw(now);
+        }
+    }
+
+    fn draw(&mut self, now: &StepProgress) {
+        self.drawn = Some(Instant::now());
         let (steps, examples, seconds) = self.before;
         let passed = now.seconds - seconds;
         if passed > 0.0 {
@@ -106,7 +151,7 @@ impl Bar {
                 now.step.saturating_sub(steps) as f64 / passed,
                 now.examples.saturating_sub(examples) as f64 / passed,
             );
-            let mixed = |old: f64, new: f64| MEAN_WEIGHT * old + (1.0 - MEAN_WEIGHT) * new;
+            let mixed = |old: f64, new: f64| RATE_WEIGHT * old + (1.0 - RATE_WEIGHT) * new;
             self.rates = Some(match self.rates {
                 Some(old) => (mixed(old.0, new.0), mixed(old.1, new.1)),
                 None => new,
@@ -124,12 +169,40 @@ impl Bar {
         self.bar.finish_and_clear();
     }
 
+    /// The epochs that are done, where one has a known number of records and the run began with the first: between two ends of epochs,
+    /// also a part.
+    fn epochs_done(&self, now: &StepProgress) -> f64 {
+        let part = |records: u64| (now.examples % records.max(1)) as f64 / records.max(1) as f64;
+        now.passes as f64 + self.epoch_records.map_or(0.0, part)
+    }
+
+    /// How much of the run is done, and the seconds that are left.
+    fn done(&self, now: &StepProgress) -> (Option<f64>, Option<f64>) {
+        let rate = |choose: fn((f64, f64)) -> f64| {
+            let rate = self.rates.map(choose);
+            rate.filter(|rate| *rate > 0.0)
+        };
+        match (now.last_step, now.epochs, self.epoch_records) {
+            (Some(last), _, _) => {
+                let left = rate(|(steps, _)| steps)
+                    .map(|steps| last.saturating_sub(now.step) as f64 / steps);
+                (Some(now.step as f64 / last.max(1) as f64), left)
+            }
+            (None, Some(all), records) => {
+                let done = self.epochs_done(now);
+                let left = (all as f64 - done).max(0.0);
+                let seconds = rate(|(_, examples)| examples)
+                    .zip(records)
+                    .map(|(examples, records)| left * records as f64 / examples);
+                (Some(done / all.max(1) as f64), seconds)
+            }
+            (None, None, _) => (None, None),
+        }
+    }
+
     /// The line in this many columns: the step first, then whatever tells most, in a fixed order.
     fn line(&self, now: &StepProgress, width: usize) -> String {
-        let done = now
-            .last_step
-            .map(|last| now.step as f64 / last.max(1) as f64);
-        let done = done.or(now.epochs.map(|all| now.passes as f64 / all.max(1) as f64));
+        let (done, left) = self.done(now);
         let step = match now.last_step {
             Some(last) => format!("step {}/{last}", now.step),
             None => format!("step {}", now.step),
@@ -140,28 +213,26 @@ impl Bar {
             Some(all) => format!("epoch {}/{all}", (now.passes + 1).min(all)),
             None => format!("epoch {}", now.passes + 1),
         };
-        parts.push((6, epoch));
+        parts.push((8, epoch));
         for (i, (name, _)) in now.values.iter().enumerate() {
             if let Some(value) = self.means.get(name) {
-                let rank = if i == 0 { 1 } else { 3 };
+                let rank = if i == 0 { 1 } else { 5 };
                 parts.push((rank, format!("{name} {}", short(*value))));
             }
         }
         if let Some((steps, examples)) = self.rates {
-            parts.push((4, format!("{} steps/s", number_of(steps))));
-            parts.push((7, format!("{} examples/s", number_of(examples))));
-            let left = match (now.last_step, steps > 0.0) {
-                (Some(last), true) => Some(last.saturating_sub(now.step) as f64 / steps),
-                _ => None,
-            };
-            parts.extend(left.map(|seconds| (2, format!("{} left", duration(seconds)))));
+            parts.push((6, format!("{} steps/s", number_of(steps))));
+            parts.push((9, format!("{} examples/s", number_of(examples))));
+            parts.extend(left.map(|seconds| (3, format!("{} left", duration(seconds)))));
         }
-        parts.extend(self.saved.map(|step| (5, format!("saved {step}"))));
-        let bound = match now.waited / now.seconds.max(1e-9) {
-            share if share > READER_BOUND => "reader-bound",
-            _ => "compute-bound",
-        };
-        parts.push((8, bound.to_owned()));
+        parts.extend(self.saved.map(|step| (7, format!("saved {step}"))));
+        parts.push(match now.waited / now.seconds.max(1e-9) {
+            share if share > READER_BOUND => (2, "reader-bound".to_owned()),
+            _ => (10, "compute-bound".to_owned()),
+        });
+        if done.is_some() {
+            parts.insert(0, (BAR_RANK, " ".repeat(MIN_BAR)));
+        }
         let length = |parts: &[(u8, String)]| {
             let all = parts.iter().map(|(_, text)| text.chars().count() + 2);
             all.sum::<usize>().saturating_sub(2)
@@ -171,13 +242,12 @@ impl Bar {
             let i = parts.iter().rposition(|(rank, _)| Some(*rank) == last);
             parts.remove(i.unwrap_or(0));
         }
-        let left = width.saturating_sub(length(&parts) + 2);
-        let texts: Vec<String> = parts.into_iter().map(|(_, text)| text).collect();
-        let text = texts.join("  ");
-        match done {
-            Some(done) if left >= MIN_BAR => format!("{}  {text}", bar(done, left.min(MAX_BAR))),
-            _ => text.chars().take(width).collect(),
+        let free = width.saturating_sub(length(&parts));
+        if let (Some(done), Some((BAR_RANK, text))) = (done, parts.first_mut()) {
+            *text = bar(done, (MIN_BAR + free).min(MAX_BAR));
         }
+        let texts: Vec<String> = parts.into_iter().map(|(_, text)| text).collect();
+        texts.join("  ").chars().take(width).collect()
     }
 }
 
@@ -213,7 +283,8 @@ pub(super) fn number_of(rate: f64) -> String {
         r if r < 10.0 => format!("{r:.2}"),
         r if r < 100.0 => format!("{r:.1}"),
         r if r < 10_000.0 => format!("{r:.0}"),
-        r => format!("{:.1}k", r / 1e3),
+        r if r < 1e6 => format!("{:.1}k", r / 1e3),
+        r => format!("{:.2}M", r / 1e6),
     }
 }
 
@@ -235,6 +306,9 @@ mod tests {
         let bar = Bar {
             bar: ProgressBar::hidden(),
             drawn: None,
+            taken: None,
+            epoch_records: None,
+            schedules: BTreeSet::new(),
             means: [("loss".to_owned(), 0.1234), ("accuracy".to_owned(), 0.95)].into(),
             before: (0, 0, 0.0),
             rates: Some((812.4, 52_000.0)),
@@ -264,11 +338,11 @@ mod tests {
         );
         assert_eq!(
             shown(79),
-            "step 1200/2000  loss 0.123  accuracy 0.950  812 steps/s  1 s left  saved 1000"
+            "[=====>   ]  step 1200/2000  loss 0.123  accuracy 0.950  1 s left  reader-bound"
         );
         assert_eq!(
             shown(60),
-            "step 1200/2000  loss 0.123  accuracy 0.950  1 s left"
+            "[===>  ]  step 1200/2000  loss 0.123  1 s left  reader-bound"
         );
         assert_eq!(shown(20), "step 1200/2000");
         for width in 10..220 {

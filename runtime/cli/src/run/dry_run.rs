@@ -11,13 +11,13 @@ use super::printer::warm_started_text;
 use super::readings::{number, real_json};
 use crate::Format;
 use crate::columns::{scaled, short_number};
-use crate::output::print;
+use crate::output::{note, print};
 
 /// Prints what a dry run found.
 pub(super) fn show(spec: &Spec, given: &Given, sizes: &DryRun, format: Format) {
     match format {
         Format::Text => text(spec, given, sizes),
-        Format::Json => print(to_json(spec, sizes)),
+        Format::Json => print(to_json(sizes)),
     }
 }
 
@@ -47,12 +47,16 @@ fn text(spec: &Spec, given: &Given, sizes: &DryRun) {
         print(format_args!("compute: {}FLOP a step", scaled(flops as f64)));
     }
     match (&sizes.resumes, &sizes.warm_start) {
+        (Some(path), _) if sizes.is_finished => print(format_args!(
+            "begins: has finished with {}; a larger `steps` continues it, `--fresh` starts over",
+            path.display()
+        )),
         (Some(path), _) => print(format_args!("begins: goes on from {}", path.display())),
         (None, Some(plan)) => print(format_args!("begins: {}", warm_started_text(plan))),
         (None, None) => print("begins: at step 0, with initial values"),
     }
-    for hook in &spec.hooks {
-        print(format_args!("hook {}", hook.kind));
+    for hook in &sizes.hooks {
+        print(format_args!("hook {hook}"));
     }
     for hook in &spec.hooks_off {
         print(format_args!("hook {} none", hook.word()));
@@ -67,19 +71,21 @@ fn text(spec: &Spec, given: &Given, sizes: &DryRun) {
             ends.unwrap_or_default()
         ));
     }
-    print("the training can begin; this was a dry run");
+    for text in &sizes.notes {
+        note(format_args!("note: {text}"));
+    }
+    print(match sizes.is_finished {
+        true => "there is nothing left to train; this was a dry run",
+        false => "the training can begin; this was a dry run",
+    });
 }
 
-fn to_json(spec: &Spec, sizes: &DryRun) -> Value {
+fn to_json(sizes: &DryRun) -> Value {
     let schedules = sizes.schedules.iter().map(|(name, values)| {
         let values: Vec<Value> = values.iter().map(|x| real_json(*x)).collect();
         (name.clone(), json!(values))
     });
-    let hooks: Vec<String> = spec
-        .hooks
-        .iter()
-        .map(|hook| hook.kind.to_string())
-        .collect();
+    let hooks: Vec<String> = sizes.hooks.iter().map(ToString::to_string).collect();
     json!({
         "event": "dry_run",
         "spec": sizes.spec,
@@ -93,6 +99,8 @@ fn to_json(spec: &Spec, sizes: &DryRun) -> Value {
         "available_bytes": sizes.available_bytes,
         "step_flops": sizes.step_flops,
         "resumes": sizes.resumes,
+        "finished": sizes.is_finished,
+        "notes": sizes.notes,
         "warm_start": sizes.warm_start.as_ref().map(warm_started_json),
         "hooks": hooks,
         "schedules": schedules.collect::<Map<_, _>>(),

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use trainspec::saver::RestorePlan;
 use trainspec::session::{DataSize, Event};
-use trainspec_compiler::diag::{Diagnostic, to_json};
+use trainspec_compiler::diag::to_json;
 use trainspec_compiler::source::Sources;
 
 use super::readings::{mean_json, reading_json, real_json};
@@ -20,7 +20,9 @@ pub(crate) fn event_json(sources: &Sources, event: &Event) -> Option<Value> {
             let data: Vec<Value> = data.iter().map(data_size_json).collect();
             json!({ "event": "start", "spec": spec, "parameters": parameters, "seed": seed, "data": data })
         }
-        Event::Warning(warning) => diagnostic_event(sources, warning),
+        Event::Warning(warning) => {
+            serde_json::from_str(&to_json(sources, warning)).unwrap_or_default()
+        }
         Event::Progress(_) => return None,
         Event::Note(message) => json!({ "event": "note", "message": message }),
         Event::Specialised(new) => json!({
@@ -73,6 +75,7 @@ pub(crate) fn event_json(sources: &Sources, event: &Event) -> Option<Value> {
             why,
             losses,
             seconds,
+            ..
         } => {
             let losses = losses.iter().map(|(n, x)| (n.clone(), real_json(*x)));
             let losses: serde_json::Map<String, Value> = losses.collect();
@@ -80,14 +83,6 @@ pub(crate) fn event_json(sources: &Sources, event: &Event) -> Option<Value> {
         }
     };
     Some(object)
-}
-
-/// A diagnostic as an event: `error` or `warning`.
-pub(crate) fn diagnostic_event(sources: &Sources, diagnostic: &Diagnostic) -> Value {
-    let text = to_json(sources, diagnostic);
-    let mut object: Value = serde_json::from_str(&text).unwrap_or_else(|_| json!({}));
-    object["event"] = json!(diagnostic.severity.name());
-    object
 }
 
 pub(super) fn warm_started_json(plan: &RestorePlan) -> Value {

@@ -6,6 +6,7 @@ use trainspec::session::End;
 use trainspec_compiler::typed::{Hook, HookKind, Spec, TrainEnd};
 
 use super::Arguments;
+use crate::files::STDIN;
 
 /// Ordinary characters of a word of a shell.
 const PLAIN: &str = "_-./=,:+@%^";
@@ -15,8 +16,12 @@ const PLAIN: &str = "_-./=,:+@%^";
 pub(super) struct NextCommands {
     /// The spec, and what `run`, `eval` and `predict` must be given alike: constants and folders.
     target: String,
-    /// What `run` alone must be given again, because it counts for the identity of the run.
-    seed: String,
+    /// What `run` alone must be given again.
+    options: String,
+    /// The bound that this run was given.
+    steps: Option<u64>,
+    /// Whether the spec was read from standard input, where nobody can read it again.
+    is_gone: bool,
 }
 
 impl NextCommands {
@@ -32,16 +37,29 @@ impl NextCommands {
         };
         folder("--data-dir", &arguments.data_dir);
         folder("--dir", &arguments.dir);
-        let seed = arguments.seed;
+        let mut options = String::new();
+        let mut option = |name: &str, value: Option<String>| {
+            options.extend(value.map(|value| format!(" {name} {value}")));
+        };
+        option("--seed", arguments.seed.map(|n| n.to_string()));
+        option("--save-every", arguments.save_every.map(|n| n.to_string()));
+        option("--threads", arguments.threads.map(|n| n.to_string()));
         NextCommands {
             target,
-            seed: seed.map_or(String::new(), |seed| format!(" --seed {seed}")),
+            options,
+            steps: arguments.steps,
+            is_gone: arguments.file == Path::new(STDIN),
         }
     }
 
     /// The command that goes on with the run.
     pub(super) fn go_on(&self) -> String {
-        format!("trainspec run {}{}", self.target, self.seed)
+        let steps = self.steps.map(|steps| format!(" --steps {steps}"));
+        format!("{}{}", self.run(), steps.unwrap_or_default())
+    }
+
+    fn run(&self) -> String {
+        format!("trainspec run {}{}", self.target, self.options)
     }
 
     /// What can be done after a run that ended at `step`: pairs of a word and a command.
@@ -51,17 +69,26 @@ impl NextCommands {
         folder: &Path,
         step: u64,
         why: &End,
+        schedules: &[(String, f64)],
     ) -> Vec<(&'static str, String)> {
         let mut commands = Vec::new();
         let until = spec.train.as_ref().and_then(|train| train.until);
-        match (why, until) {
-            (End::Stopped, _) => commands.push(("go on", self.go_on())),
-            (End::Steps, Some(TrainEnd::Steps(_))) => {
-                let more = format!("{} --steps {}", self.go_on(), step.saturating_mul(2));
+        let ended = schedules.iter().find(|(_, value)| *value == 0.0);
+        match (why, until, ended) {
+            (End::Steps, Some(TrainEnd::Steps(_)), None) => {
+                let more = format!("{} --steps {}", self.run(), step.saturating_mul(2));
                 commands.push(("go on", more));
             }
-            // Goes on when the spec says so: more epochs, more patience, more data.
+            (End::Steps, Some(TrainEnd::Steps(_)), Some((name, _))) => {
+                let said =
+                    format!("`{name}` is 0 from here on: a longer schedule is another training");
+                commands.push(("go on", said));
+            }
+            // Goes on when the spec says so: more epochs, more patience, more data. The last line of a run that was stopped says how.
             _ => {}
+        }
+        if self.is_gone {
+            commands.clear();
         }
         let keeps_best =
             |hook: &Hook| matches!(&hook.kind, HookKind::Checkpoint { best: Some(_), .. });
@@ -69,14 +96,12 @@ impl NextCommands {
             true => " --checkpoint best",
             false => "",
         };
-        if !spec.evals.is_empty() {
+        if !self.is_gone && !spec.evals.is_empty() {
             commands.push(("evaluate", format!("trainspec eval {}{best}", self.target)));
         }
         let model = spec.model.as_ref();
-        if spec
-            .train
-            .as_ref()
-            .is_some_and(|train| train.data.is_some())
+        let train = spec.train.as_ref().filter(|_| !self.is_gone);
+        if train.is_some_and(|train| train.data.is_some())
             && model.is_some_and(|model| !model.eval.outputs.is_empty())
         {
             let command = format!("trainspec predict {}{best} --input FILE", self.target);
@@ -91,7 +116,7 @@ impl NextCommands {
 }
 
 /// A word as a shell reads it.
-fn word(text: &str) -> String {
+pub(crate) fn word(text: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || PLAIN.contains(c);
     match !text.is_empty() && text.chars().all(is_plain) {
         true => text.to_owned(),

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use serde_json::{Value, json};
 use trainspec::session::DataSize;
-use trainspec_compiler::typed::{HookKind, Interval, Spec, TrainEnd};
+use trainspec_compiler::typed::{Hook, HookKind, Interval, Spec, TrainEnd};
 
 use crate::output::count;
 
@@ -14,6 +15,8 @@ pub(super) struct Given {
     pub(super) steps: Option<u64>,
     /// The folder of the run.
     pub(super) dir: Option<PathBuf>,
+    /// Whether the folder of the run could not be created, which a note has said.
+    pub(super) is_unwritable: bool,
     /// The number of threads; 0 is the interpreter.
     pub(super) threads: usize,
 }
@@ -41,15 +44,48 @@ fn data_size(size: &DataSize) -> String {
     }
 }
 
-/// `train adam: 300 steps, on 2 threads`
-pub(super) fn train_line(spec: &Spec, given: &Given) -> String {
-    let train = spec.train.as_ref();
+fn optimizers(spec: &Spec) -> Vec<&str> {
     let mut optimizers: Vec<&str> = Vec::new();
-    for group in train.iter().flat_map(|train| &train.groups) {
+    for group in spec.train.iter().flat_map(|train| &train.groups) {
         if !optimizers.contains(&group.optimizer.as_str()) {
             optimizers.push(&group.optimizer);
         }
     }
+    optimizers
+}
+
+/// What the lines say, as keys of the JSON of `start`.
+pub(super) fn json(spec: &Spec, given: &Given) -> Value {
+    let train = spec.train.as_ref();
+    let (steps, epochs) = match (given.steps, train.and_then(|train| train.until)) {
+        (Some(steps), _) | (None, Some(TrainEnd::Steps(steps))) => (Some(steps), None),
+        (None, Some(TrainEnd::Epochs(epochs))) => (None, Some(epochs)),
+        (None, None) => (None, None),
+    };
+    json!({
+        "optimizers": optimizers(spec),
+        "steps": steps,
+        "epochs": epochs,
+        "accumulate": train.map_or(1, |train| train.accumulate),
+        "threads": given.threads,
+        "dir": folder(spec, given),
+    })
+}
+
+/// The folder that a run writes to.
+fn folder(spec: &Spec, given: &Given) -> Option<String> {
+    let given = given.dir.as_ref().map(|dir| dir.display().to_string());
+    let dir = |hook: &Hook| match &hook.kind {
+        HookKind::Checkpoint { dir, .. } => Some(dir.clone()),
+        HookKind::Summary { dir, .. } => dir.clone(),
+        _ => None,
+    };
+    given.or_else(|| spec.hooks.iter().find_map(dir))
+}
+
+/// `train adam: 300 steps, on 2 threads`
+pub(super) fn train_line(spec: &Spec, given: &Given) -> String {
+    let train = spec.train.as_ref();
     let end = match (given.steps, train.and_then(|train| train.until)) {
         (Some(steps), _) | (None, Some(TrainEnd::Steps(steps))) => count(steps as usize, "step"),
         (None, Some(TrainEnd::Epochs(epochs))) => count(epochs as usize, "epoch"),
@@ -63,31 +99,28 @@ pub(super) fn train_line(spec: &Spec, given: &Given) -> String {
         0 => "by the interpreter".to_owned(),
         n => format!("on {}", count(n, "thread")),
     };
-    format!("train {}: {end}{parts}, {engine}", optimizers.join(", "))
+    format!(
+        "train {}: {end}{parts}, {engine}",
+        optimizers(spec).join(", ")
+    )
 }
 
 /// `writes runs/iris: checkpoints every 100 steps, events every 10 steps`
 pub(super) fn writes_line(spec: &Spec, given: &Given) -> String {
-    let mut folder = given.dir.as_ref().map(|dir| dir.display().to_string());
     let mut written = Vec::new();
     for hook in &spec.hooks {
         match &hook.kind {
-            HookKind::Checkpoint { dir, every, .. } => {
-                folder.get_or_insert_with(|| dir.clone());
+            HookKind::Checkpoint { every, .. } => {
                 written.insert(0, format!("checkpoints {}", interval(*every)));
             }
-            HookKind::Summary { every, dir, .. } => {
-                if let Some(dir) = dir {
-                    folder.get_or_insert_with(|| dir.clone());
-                }
-                written.push(format!("events {}", interval(*every)));
-            }
+            HookKind::Summary { every, .. } => written.push(format!("events {}", interval(*every))),
             _ => {}
         }
     }
-    match folder {
-        Some(folder) => format!("writes {folder}: {}", written.join(", ")),
-        None => "writes nothing: no `checkpoint` hook, and no `--dir`".to_owned(),
+    match (folder(spec, given), given.is_unwritable) {
+        (Some(folder), _) => format!("writes {folder}: {}", written.join(", ")),
+        (None, true) => "writes nothing".to_owned(),
+        (None, false) => "writes nothing: no `checkpoint` hook, and no `--dir`".to_owned(),
     }
 }
 

@@ -1,8 +1,11 @@
 //! The events of a run as lines, with a progress bar below them on a terminal.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
+use serde_json::Value;
 use trainspec::StopToken;
 use trainspec::runs::{RunSummary, is_minimized};
 use trainspec::saver::RestorePlan;
@@ -32,10 +35,10 @@ pub(super) struct Printer<'a> {
     bar: Option<Bar>,
     /// The latest result of each evaluation, for the last line.
     evaluations: Vec<(String, String)>,
-    /// The best value of the first metric of an evaluation, and its step.
-    best: Option<(String, f64, u64)>,
-    /// What evaluations measured before this run was resumed: metric, value and step.
-    earlier: Vec<(String, f64, u64)>,
+    /// The best value of the first metric of an evaluation.
+    best: Option<Best>,
+    /// What evaluations measured before this run was resumed.
+    earlier: Vec<Best>,
     /// The last checkpoint.
     saved: Option<PathBuf>,
     /// Step and time of the line before.
@@ -46,6 +49,15 @@ pub(super) struct Printer<'a> {
     pub(super) stopped: bool,
 }
 
+/// A value that an evaluation measured.
+#[derive(Debug, Clone)]
+struct Best {
+    evaluation: String,
+    metric: String,
+    value: f64,
+    step: u64,
+}
+
 impl Observer for Printer<'_> {
     fn event(&mut self, event: &Event) {
         if let Event::Ended { why, .. } = event {
@@ -54,7 +66,13 @@ impl Observer for Printer<'_> {
         match self.format {
             Format::Text => self.text(event),
             Format::Json => {
-                let object = event_json(self.sources, event);
+                let mut object = event_json(self.sources, event);
+                if let (Event::Started { .. }, Some(Value::Object(object))) = (event, &mut object)
+                    && let Value::Object(plan) = plan::json(&self.spec, &self.given)
+                {
+                    object.extend(plan);
+                    object.insert("time".to_owned(), unix_seconds().into());
+                }
                 let shown = !self.quiet || matches!(event, Event::Ended { .. });
                 object.filter(|_| shown).into_iter().for_each(print);
             }
@@ -65,7 +83,7 @@ impl Observer for Printer<'_> {
     }
 
     fn follows(&mut self) -> bool {
-        self.bar.as_ref().is_some_and(Bar::is_due)
+        self.bar.as_mut().is_some_and(Bar::follows)
     }
 }
 
@@ -86,7 +104,11 @@ impl<'a> Printer<'a> {
             quiet,
             commands: NextCommands::default(),
             stop: StopToken::default(),
-            bar: if has_bar { Bar::on_terminal() } else { None },
+            bar: if has_bar {
+                Bar::on_terminal(schedules(spec))
+            } else {
+                None
+            },
             evaluations: Vec::new(),
             best: None,
             earlier: Vec::new(),
@@ -108,6 +130,9 @@ impl<'a> Printer<'a> {
                 let parts = self.spec.train.as_ref().map_or(1, |train| train.accumulate);
                 let batch = data.first().and_then(|size| size.batch);
                 self.step_records = batch.zip(u64::try_from(parts).ok()).map(|(a, b)| a * b);
+                if let Some(bar) = &mut self.bar {
+                    bar.has_epochs_of(data.first().and_then(|size| size.records));
+                }
                 self.line(plan::model_line(spec, *parameters, *seed));
                 self.line(plan::data_line(data));
                 self.line(plan::train_line(&self.spec, &self.given));
@@ -115,7 +140,7 @@ impl<'a> Printer<'a> {
             }
             Event::Progress(now) => {
                 if let Some(bar) = &mut self.bar {
-                    bar.draw(now);
+                    bar.step(now);
                 }
             }
             Event::Warning(warning) => self.above(|printer| {
@@ -160,10 +185,15 @@ impl<'a> Printer<'a> {
                 let shown = shown.join(", ");
                 self.line(evaluation_text(&name, &shown, *step));
                 self.evaluations.retain(|(known, _)| *known != name);
-                self.evaluations.push((name, shown));
                 if let Some((metric, mean)) = metrics.first() {
-                    self.keep_best(metric, mean.value(), *step);
+                    self.keep_best(Best {
+                        evaluation: name.clone(),
+                        metric: metric.clone(),
+                        value: mean.value(),
+                        step: *step,
+                    });
                 }
+                self.evaluations.push((name, shown));
             }
             Event::WarmStarted(plan) => self.line(warm_started_text(plan)),
             Event::Rereading { records } => {
@@ -187,7 +217,7 @@ impl<'a> Printer<'a> {
                 }
                 self.saved = Some(path.clone());
                 if !self.quiet {
-                    self.earlier = evaluated_before(path, *step);
+                    self.earlier = evaluated_before(&self.spec, path, *step);
                 }
                 self.line(format!(
                     "resumed from {} at step {step}{again}",
@@ -212,6 +242,7 @@ impl<'a> Printer<'a> {
                 step,
                 why,
                 losses,
+                schedules,
                 seconds,
             } => {
                 if let Some(bar) = self.bar.take() {
@@ -219,7 +250,7 @@ impl<'a> Printer<'a> {
                 }
                 print(self.summary(*step, why, losses, *seconds));
                 if !self.quiet {
-                    self.next_commands(*step, why);
+                    self.next_commands(*step, why, schedules);
                 }
             }
         }
@@ -240,26 +271,25 @@ impl<'a> Printer<'a> {
     }
 
     /// Keeps the best value of the metric that is evaluated first, also of what an earlier run measured.
-    fn keep_best(&mut self, metric: &str, value: f64, step: u64) {
-        for (known, value, step) in std::mem::take(&mut self.earlier) {
-            if known == metric {
-                self.keep_better(metric, value, step);
+    fn keep_best(&mut self, new: Best) {
+        for earlier in std::mem::take(&mut self.earlier) {
+            if earlier.metric == new.metric {
+                self.keep_better(earlier);
             }
         }
-        self.keep_better(metric, value, step);
+        self.keep_better(new);
     }
 
-    fn keep_better(&mut self, metric: &str, value: f64, step: u64) {
-        // In the precision of event files, so that one value is not better than itself.
-        let (new, best) = (value as f32, self.best.as_ref().map(|best| best.1 as f32));
-        let is_better = match (&self.best, best) {
-            (Some((known, _, _)), _) if known != metric => false,
-            (_, Some(best)) if is_minimized(metric) => new < best,
-            (_, Some(best)) => new > best,
-            (_, None) => value.is_finite(),
+    fn keep_better(&mut self, new: Best) {
+        let is_better = match &self.best {
+            None => new.value.is_finite(),
+            Some(best) if best.metric != new.metric => false,
+            // In the precision of event files, so that one value is not better than itself.
+            Some(best) if is_minimized(&new.metric) => (new.value as f32) < best.value as f32,
+            Some(best) => new.value as f32 > best.value as f32,
         };
         if is_better {
-            self.best = Some((metric.to_owned(), value, step));
+            self.best = Some(new);
         }
     }
 
@@ -306,11 +336,17 @@ impl<'a> Printer<'a> {
     }
 
     /// The best value, the last checkpoint, and what can be done with it.
-    fn next_commands(&self, step: u64, why: &End) {
-        if let Some((metric, value, at)) = &self.best {
+    fn next_commands(&self, step: u64, why: &End, schedules: &[(String, f64)]) {
+        if let Some(best) = &self.best {
+            let of = match self.spec.evals.len() {
+                0 | 1 => String::new(),
+                _ => format!(" of {}", best.evaluation),
+            };
             print(format_args!(
-                "  best      {metric} {} at step {at}",
-                number(*value)
+                "  best      {} {}{of} at step {}",
+                best.metric,
+                number(best.value),
+                best.step
             ));
         }
         let Some(saved) = &self.saved else {
@@ -319,21 +355,37 @@ impl<'a> Printer<'a> {
         print(format_args!("  saved     {}", saved.display()));
         let folder = saved.parent().filter(|path| !path.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
-        for (what, command) in (self.commands).after(&self.spec, folder, step, why) {
+        for (what, command) in (self.commands).after(&self.spec, folder, step, why, schedules) {
             print(format_args!("  {what:<9} {command}"));
         }
     }
 }
 
+fn schedules(spec: &Spec) -> BTreeSet<String> {
+    let schedules = spec.train.iter().flat_map(|train| &train.schedules);
+    schedules.map(|(name, _)| name.clone()).collect()
+}
+
 /// What the event files beside a checkpoint say of evaluations up to its step. Where they cannot be read there is nothing to say.
-fn evaluated_before(checkpoint: &Path, step: u64) -> Vec<(String, f64, u64)> {
+fn evaluated_before(spec: &Spec, checkpoint: &Path, step: u64) -> Vec<Best> {
     let folder = checkpoint.parent().unwrap_or(Path::new(""));
     let curves = RunSummary::of(folder).map_or_else(|_| Vec::new(), |run| run.curves);
     let mut found = Vec::new();
-    for curve in curves.iter().filter(|curve| curve.evaluation.is_some()) {
+    for curve in &curves {
+        let Some(name) = &curve.evaluation else {
+            continue;
+        };
+        // One without a name is called after its data.
+        let unnamed = spec.evals.iter().find(|eval| eval.name.is_none());
+        let unnamed = unnamed.filter(|_| name == "eval").map(|eval| &eval.data);
         for (at, value) in &curve.points {
             let at = u64::try_from(*at).ok().filter(|at| *at <= step);
-            found.extend(at.map(|at| (curve.tag.clone(), *value, at)));
+            found.extend(at.map(|step| Best {
+                evaluation: unnamed.unwrap_or(name).clone(),
+                metric: curve.tag.clone(),
+                value: *value,
+                step,
+            }));
         }
     }
     found
@@ -363,6 +415,11 @@ pub(crate) fn evaluated_text(event: &Event) -> Option<String> {
 
 fn evaluation_text(name: &str, metrics: &str, step: u64) -> String {
     format!("eval {name}: {metrics} at step {step}")
+}
+
+fn unix_seconds() -> f64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.map_or(0.0, |since| since.as_secs_f64())
 }
 
 /// `0.8 s`, `3:05`.
