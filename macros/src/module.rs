@@ -588,6 +588,14 @@ fn session(
                 ::core::result::Result::Ok(Fetches::of(#private::Values::of(&self.session)))
             }
 
+            /// One update over as many batches as `accumulate` says. The losses and metrics are means of those of before it.
+            pub fn step_batches(&mut self, batches: &[Feeds #feeds]) -> ::core::result::Result<Fetches #fetched, #krate::Error> {
+                let batches: ::std::vec::Vec<&dyn #krate::FeedDict> =
+                    batches.iter().map(|batch| batch as &dyn #krate::FeedDict).collect();
+                self.session.step_batches(&batches)?;
+                ::core::result::Result::Ok(Fetches::of(#private::Values::of(&self.session)))
+            }
+
             /// The losses and metrics of the model in evaluation mode; no state is written.
             pub fn eval(&mut self, feeds: &Feeds #feeds) -> ::core::result::Result<Fetches #fetched, #krate::Error> {
                 self.session.eval(feeds)?;

@@ -4,6 +4,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::monitored::guarded;
 use crate::{Code, Error};
 
 /// The time that [`Coordinator::join`] waits for threads after a stop was requested.
@@ -302,9 +303,12 @@ impl LooperThread {
             name: name.to_owned(),
             ended: Arc::default(),
         };
-        let (own, ended) = (coordinator.clone(), thread.ended.clone());
+        let (own, own_name, ended) = (coordinator.clone(), name.to_owned(), thread.ended.clone());
         let run = move || {
-            own.stop_on_error(|| run(&own, timer_interval, looper));
+            own.stop_on_error(|| {
+                let looped = || run(&own, timer_interval, looper);
+                guarded("thread", &own_name, "run_loop", looped)
+            });
             *ended.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
             ended.1.notify_all();
         };

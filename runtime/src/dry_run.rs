@@ -242,7 +242,10 @@ pub fn dry_run(spec: &Arc<Spec>, options: &Options) -> Result<DryRun, Error> {
 }
 
 /// Compares the variables with the checkpoint of the warm start.
-fn warm_start_plan(spec: &Arc<Spec>, options: &Options) -> Result<Option<RestorePlan>, Error> {
+pub(crate) fn warm_start_plan(
+    spec: &Arc<Spec>,
+    options: &Options,
+) -> Result<Option<RestorePlan>, Error> {
     if spec.warm_start.is_none() && options.warm_start.is_none() {
         return Ok(None);
     }

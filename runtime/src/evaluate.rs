@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trainspec_compiler::diag::{Code, Diagnostic};
-use trainspec_compiler::typed::Spec;
+use trainspec_compiler::typed::{Spec, Train};
 
 use crate::data::DataContext;
 use crate::default_hooks::{default_dir, with_default_hooks};
 use crate::hooks::EvalHook;
 use crate::run_folder::other_spec;
-use crate::saver::{NewestCheckpoint, restore_run_in};
+use crate::saver::{NewestCheckpoint, RestorePlan, restore_run_in};
 use crate::session::{Event, EventQueue, Observer, Options, Session, the_model, the_train};
 use crate::trainer::{evaluation_data, run_dir, the_data};
 use crate::training_tables::the_tables;
@@ -167,6 +167,8 @@ pub fn evaluate(
     let mut session = Session::uninitialized(spec, options)?;
     let restored = restore_run_in(&options.env.storage, session.state_mut(), checkpoint)?;
     session.initialize_missing()?;
+    let with_ema = ema || spec.evals.iter().any(|eval| eval.with_ema);
+    require_evaluated(spec, train, with_ema, restored.plan)?;
     session.restored(restored.records);
     for eval in &spec.evals {
         let mut eval = eval.clone();
@@ -186,4 +188,20 @@ pub fn evaluate(
         }
     }
     Ok(session.into_state())
+}
+
+/// Fails where a checkpoint lacks what evaluations compute with: variables, and averages where they take their place.
+fn require_evaluated(
+    spec: &Spec,
+    train: &Train,
+    with_ema: bool,
+    mut plan: RestorePlan,
+) -> Result<(), Error> {
+    let averages = train.averages.iter().flat_map(|average| &average.state);
+    let averages: Vec<&str> = averages.map(|state| state.name.as_str()).collect();
+    plan.missing.retain(|one| {
+        let is_variable = spec.variables.iter().any(|v| v.name == one.variable);
+        is_variable || (with_ema && averages.contains(&one.variable.as_str()))
+    });
+    plan.require("it was saved with `vars`, or by another program: evaluate one that holds all variables of the model")
 }

@@ -12,11 +12,13 @@ use serde_json::{Map, Value, json};
 use trainspec_compiler::Identity;
 use trainspec_compiler::typed::Spec;
 use trainspec_formats::FileKind;
+use trainspec_formats::checkpoint::STATE_FILE;
 use trainspec_formats::files::{self, Durability};
 use trainspec_formats::storage::{Lock, Storage};
 
 use crate::data_watch::{DataWatch, has_same_content};
 use crate::env::Env;
+use crate::hooks::BEST_FOLDER;
 use crate::machine::VERSION;
 use crate::{Code, Error};
 
@@ -47,6 +49,8 @@ pub(crate) struct RunDescription {
     pub(crate) constants: Vec<(String, String)>,
     /// The seed.
     pub(crate) seed: i64,
+    /// What its `checkpoint` hook calls the best.
+    pub(crate) best: Option<Value>,
     /// When it ends, as a text. It may change.
     pub(crate) until: Option<String>,
     /// The folder in which relative paths of data begin.
@@ -61,6 +65,16 @@ pub(crate) struct RunDescription {
     pub(crate) threads: usize,
 }
 
+/// The record of the identity of a training and of its seed, for a checkpoint whose folder has lost its `run.json`.
+pub(crate) const IDENTITY_RECORD: &str = "identity/1";
+
+impl RunDescription {
+    /// The text of [`IDENTITY_RECORD`].
+    pub(crate) fn identity_record(&self) -> String {
+        format!("{} {}", self.identity.hash, self.seed)
+    }
+}
+
 /// A folder that this process runs in.
 #[derive(Debug)]
 pub(crate) struct RunFolder {
@@ -71,6 +85,8 @@ pub(crate) struct RunFolder {
     pub(crate) data: Option<DataWatch>,
     /// What [`RUN_FILE`] says.
     description: Value,
+    /// The text of the spec.
+    text: Arc<str>,
     storage: Arc<dyn Storage>,
     /// Held until the run is over; a crash releases it.
     _lock: Box<dyn Lock>,
@@ -87,7 +103,8 @@ impl RunFolder {
     ) -> Result<RunFolder, Error> {
         let storage = &env.storage;
         let mut notes = Vec::new();
-        if fresh && storage.exists(&path.join(RUN_FILE)) {
+        let is_run = [RUN_FILE, STATE_FILE].iter();
+        if fresh && is_run.clone().any(|file| storage.exists(&path.join(file))) {
             // Whoever runs there is asked first.
             drop(lock(env, path)?);
             let aside = free_name(storage, path);
@@ -107,6 +124,9 @@ impl RunFolder {
         })?;
         let lock = lock(env, path)?;
         notes.extend(remove_temporaries(storage, path)?);
+        if storage.is_dir(&path.join(BEST_FOLDER)) {
+            notes.extend(remove_temporaries(storage, &path.join(BEST_FOLDER))?);
+        }
         let data = DataWatch::new(storage, &run.data_folder, &run.files)?;
         let evaluated = DataWatch::new(storage, &run.data_folder, &run.evaluated)?;
         let (fingerprints, evaluated) = (data.fingerprints(), evaluated.fingerprints());
@@ -120,6 +140,7 @@ impl RunFolder {
             "constants": Value::Object(constants.collect()),
             "seed": run.seed,
             "until": run.until,
+            "best": run.best,
             "threads": run.threads,
             "trainspec": VERSION,
             "machine": run.machine,
@@ -127,17 +148,21 @@ impl RunFolder {
             "evaluation_data": evaluated,
             "canonical": run.identity.canonical,
         });
-        let folder = RunFolder {
+        Ok(RunFolder {
             path: path.to_owned(),
             notes,
             data: Some(data),
             description,
             storage: storage.clone(),
+            text: run.text.clone(),
             _lock: lock,
-        };
-        folder.write(SPEC_FILE, &run.text)?;
-        folder.write(RUN_FILE, &format!("{:#}\n", folder.description))?;
-        Ok(folder)
+        })
+    }
+
+    /// Writes which training it is, once it is known that it can begin: a start that fails leaves a folder to the training whose it is.
+    pub(crate) fn begin(&self) -> Result<(), Error> {
+        self.write(SPEC_FILE, &self.text)?;
+        self.write(RUN_FILE, &format!("{:#}\n", self.description))
     }
 
     /// Fails as [`RunFolder::open`] does where the folder belongs to another training, and writes nothing.

@@ -39,6 +39,8 @@ pub struct RunSummary {
     pub modified: Option<SystemTime>,
     /// The bytes of all files in the folder.
     pub bytes: u64,
+    /// What its `checkpoint` hook calls the best.
+    chosen: Option<Chosen>,
     /// The settings that `run.json` holds: seed, constants, threads, version, machine.
     pub settings: Vec<(String, String)>,
     /// The text of the spec.
@@ -78,6 +80,26 @@ impl RunState {
             RunState::Interrupted => "interrupted",
             RunState::Failed(_) => "failed",
         }
+    }
+}
+
+/// A metric of an evaluation by which a run keeps its best checkpoint.
+#[derive(Debug, Clone, PartialEq)]
+struct Chosen {
+    metric: String,
+    /// As [`Curve::evaluation`].
+    evaluation: String,
+    is_minimum: bool,
+}
+
+impl Chosen {
+    fn of(known: &Value) -> Option<Chosen> {
+        let best = &known["best"];
+        Some(Chosen {
+            metric: best["metric"].as_str()?.to_owned(),
+            evaluation: best["eval"].as_str().unwrap_or("eval").to_owned(),
+            is_minimum: best["mode"] == "min",
+        })
     }
 }
 
@@ -170,23 +192,34 @@ impl RunSummary {
             modified,
             bytes,
             settings: settings(&known),
+            chosen: Chosen::of(&known),
             text: String::from_utf8_lossy(&text).into_owned(),
             curves: curves.curves,
         })
     }
 
-    /// The best value of a metric, or where none is given of the one that is most telling: a metric of an evaluation, else a loss.
-    /// Losses and errors are minimized. Evaluations come before training steps.
+    /// The best value of a metric, or where none is given of the one that is most telling: the `best` of its `checkpoint` hook, else a
+    /// metric of an evaluation, else a loss. Losses and errors are minimized. Evaluations come before training steps.
     pub fn best(&self, metric: Option<&str>) -> Option<BestValue> {
+        let chosen = self.chosen.as_ref();
+        let chosen = chosen.filter(|chosen| metric.is_none_or(|metric| metric == chosen.metric));
+        let metric = metric.or(chosen.map(|chosen| chosen.metric.as_str()));
         let named = |curve: &&Curve| metric.is_none_or(|name| curve.tag == name);
         let candidates = self.curves.iter().filter(named);
         let candidates = candidates.filter(|curve| is_telling(curve) || metric.is_some());
         let order = |curve: &&Curve| {
             let is_evaluated = curve.evaluation.is_some();
-            (!is_evaluated, is_evaluated && is_minimized(&curve.tag))
+            let is_other = chosen
+                .is_some_and(|chosen| curve.evaluation.as_deref() != Some(&chosen.evaluation));
+            (
+                !is_evaluated,
+                is_other,
+                is_evaluated && is_minimized(&curve.tag),
+            )
         };
         let curve = candidates.min_by_key(order)?;
-        let is_minimum = is_minimized(&curve.tag);
+        let is_minimum =
+            chosen.map_or_else(|| is_minimized(&curve.tag), |chosen| chosen.is_minimum);
         let finite = curve.points.iter().filter(|(_, value)| value.is_finite());
         let (step, value) = *match is_minimum {
             true => finite.min_by(|a, b| a.1.total_cmp(&b.1))?,

@@ -48,6 +48,8 @@ pub(crate) struct HookParts<'a> {
     pub(crate) listeners: Vec<Box<dyn CheckpointSaverListener>>,
     /// The batch that `final_ops` computes with.
     pub(crate) last_batch: LastBatch,
+    /// The record of the training in its checkpoints.
+    pub(crate) identity: Option<String>,
 }
 
 impl HookParts<'_> {
@@ -136,6 +138,7 @@ pub(crate) fn spec_hooks(spec: &Arc<Spec>, model: &Model, mut parts: HookParts<'
                     let prefix = parts.folder(&Some(dir.clone())).join(basename);
                     let (events, files) = (events.clone(), files.clone());
                     let hook = CheckpointHook::new(newest, best, prefix, *every, events, files);
+                    let hook = hook.of(parts.identity.clone());
                     let listeners = std::mem::take(&mut parts.listeners);
                     last.push(Box::new(hook.watching(data).telling(listeners)));
                 }

@@ -13,13 +13,14 @@ use trainspec_compiler::{Fetch, Identity, Trainable};
 
 use crate::data::{Batch, DataContext, Input, Pipeline, Position, SharedTables};
 use crate::default_hooks::{default_dir, with_default_hooks};
+use crate::dry_run::warm_start_plan;
 use crate::env::{Clock, Storage};
 use crate::hooks::{BestSaver, EvalHook, LastBatch, read};
 use crate::machine::{self, MACHINE_RECORD};
 use crate::monitored::{MonitoredSession, SessionCreator};
 use crate::program::{FeedDict, Fetched};
 use crate::registry::{Feeds, Made};
-use crate::run_folder::{RunDescription, RunFolder};
+use crate::run_folder::{IDENTITY_RECORD, RunDescription, RunFolder};
 use crate::saver::{Format, NewestCheckpoint, Saver, SaverOptions, VarList, restore_run_in};
 use crate::schedule_curves::schedule_curves;
 use crate::session::{
@@ -128,10 +129,16 @@ impl<'o> Run<'o> {
             input = input.ahead();
         }
         State::ensure_fits(&Trainable::from(spec.clone()))?;
+        let mut identity = None;
         let mut folder = match run_dir(spec, options) {
             Some(dir) => {
                 let evaluated: Vec<_> = evaluations.iter().map(EvalHook::files).collect();
                 let run = run_description(spec, options, input.files(), &evaluated)?;
+                if options.fresh {
+                    // What is moved aside is not looked for afterwards.
+                    warm_start_plan(spec, options)?;
+                }
+                identity = Some(run.identity_record());
                 Some(RunFolder::open(env, &dir, &run, options.fresh)?)
             }
             None => None,
@@ -169,16 +176,19 @@ impl<'o> Run<'o> {
             registered,
             listeners,
             last_batch: last_batch.clone(),
+            identity: identity.clone(),
         };
         let hooks = spec_hooks(spec, model, parts);
         let creator = RestoredSession {
             options: options.clone(),
             checkpoint: checkpoint.clone(),
+            identity,
             tables: cx.tables.clone(),
             events: events.clone(),
         };
         let graph = Graph::new_in(spec, env.clone());
         let mut session = MonitoredSession::singular(graph, Box::new(creator), hooks)?;
+        folder.as_ref().map_or(Ok(()), RunFolder::begin)?;
         observer.event(&Event::Started {
             spec: spec.name.clone(),
             parameters: parameters(spec),
@@ -599,6 +609,8 @@ impl<'o> Run<'o> {
 struct RestoredSession {
     options: Options,
     checkpoint: Option<PathBuf>,
+    /// The record of the training that it must be of, if it says of which it is.
+    identity: Option<String>,
     /// What every checkpoint holds of the training data.
     tables: SharedTables,
     events: EventQueue,
@@ -616,6 +628,17 @@ impl SessionCreator for RestoredSession {
         let mut session = Session::uninitialized(graph.spec(), &self.options)?;
         let restored = restore_run_in(graph.storage(), session.state_mut(), path)?;
         session.initialize_missing()?;
+        let recorded = restored.records.get(IDENTITY_RECORD);
+        if let (Some(own), Some(recorded)) = (&self.identity, recorded)
+            && own != recorded
+        {
+            let message = format!(
+                "{} is a checkpoint of another training, or of another seed",
+                path.display()
+            );
+            return Err(Error::new(crate::Code::FailedPrecondition, message)
+                .help("`--fresh` moves its folder aside and starts over; `--warm-start` takes its values into a new training"));
+        }
         if let Some(note) = restored.plan.inexact() {
             self.events.push(Event::Note(note));
         }
@@ -729,6 +752,12 @@ pub(crate) fn run_description(
         text: spec.text.clone(),
         constants: spec.constants.clone(),
         seed: options.seed.unwrap_or(the_train(spec)?.seed),
+        best: spec.hooks.iter().find_map(|hook| match &hook.kind {
+            HookKind::Checkpoint { best, .. } => best.as_ref().map(|best| {
+                serde_json::json!({ "metric": best.metric, "eval": best.eval, "mode": best.mode.word() })
+            }),
+            _ => None,
+        }),
         until: match (options.steps, the_train(spec)?.until) {
             (Some(n), _) | (None, Some(TrainEnd::Steps(n))) => Some(format!("{n} steps")),
             (None, Some(TrainEnd::Epochs(n))) => Some(format!("{n} epochs")),

@@ -221,7 +221,7 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
                 match spec.hooks.iter().any(saves) {
                     true => note(format_args!(
                         "stopped; `{}` goes on from here",
-                        commands.go_on()
+                        commands.go_on(printer.has_saved())
                     )),
                     false => note(
                         "stopped; nothing was saved: the spec says `checkpoint none;`, and no `--dir` is given",

@@ -23,7 +23,7 @@ use crate::{Code, Error};
 pub(crate) const BEST_FOLDER: &str = "best";
 
 /// The record of the best checkpoint so far.
-const BEST_RECORD: &str = "best/1";
+pub(super) const BEST_RECORD: &str = "best/1";
 
 /// Saves the best checkpoint of a run.
 #[derive(Debug)]

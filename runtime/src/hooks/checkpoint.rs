@@ -12,10 +12,11 @@ use crate::Error;
 use crate::Graph;
 use crate::coordinator::Coordinator;
 use crate::data_watch::DataWatch;
-use crate::hooks::best::BestSaver;
+use crate::hooks::best::{BEST_RECORD, BestSaver};
 use crate::hooks::event_files::EventFiles;
 use crate::hooks::{CheckpointSaverListener, SessionRunContext, SessionRunHook, SessionRunValues};
 use crate::machine::{self, MACHINE_RECORD};
+use crate::run_folder::IDENTITY_RECORD;
 use crate::saver::{BackgroundSaver, HELD_RECORD, Records, Saver, VarList, is_scratch};
 use crate::session::{End, EventQueue, Saves, Session, Timer};
 
@@ -34,6 +35,7 @@ pub(crate) struct CheckpointHook {
     best: Option<BestSaver>,
     /// The data files, which must not change.
     data: Option<DataWatch>,
+    identity: Option<String>,
     /// With listeners a save is waited for.
     listeners: Vec<Box<dyn CheckpointSaverListener>>,
 }
@@ -62,6 +64,7 @@ impl CheckpointHook {
             held,
             best,
             data: None,
+            identity: None,
             listeners: Vec::new(),
         }
     }
@@ -69,6 +72,11 @@ impl CheckpointHook {
     /// Tells these of every save.
     pub(crate) fn telling(self, listeners: Vec<Box<dyn CheckpointSaverListener>>) -> Self {
         CheckpointHook { listeners, ..self }
+    }
+
+    /// Writes the record of its training into every checkpoint.
+    pub(crate) fn of(self, identity: Option<String>) -> CheckpointHook {
+        CheckpointHook { identity, ..self }
     }
 
     /// Saves nothing once one of these data files has changed.
@@ -157,6 +165,9 @@ impl SessionRunHook for CheckpointHook {
         let machine = machine::record(session.engine());
         let records = session.records_mut();
         records.insert(MACHINE_RECORD, machine);
+        if let Some(identity) = &self.identity {
+            records.insert(IDENTITY_RECORD, identity);
+        }
         match &self.held {
             Some(patterns) => records.insert(HELD_RECORD, patterns.join("\n")),
             None => records.remove(HELD_RECORD),
@@ -164,7 +175,14 @@ impl SessionRunHook for CheckpointHook {
         if let Some(best) = &mut self.best {
             best.resume(records, &self.events);
         }
-        self.saved_records = records.clone();
+        // What evaluations before this hook have added is to be saved; what only says who computes is not worth a save.
+        self.saved_records = session.restored_records().clone();
+        for name in [MACHINE_RECORD, IDENTITY_RECORD, HELD_RECORD, BEST_RECORD] {
+            match session.records().get(name).map(ToOwned::to_owned) {
+                Some(text) => self.saved_records.insert(name, text),
+                None => self.saved_records.remove(name),
+            };
+        }
         self.saver.reserve(session.state())?;
         // An evaluation that was owed has just been made.
         self.keep_best(session)

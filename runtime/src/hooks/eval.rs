@@ -11,6 +11,7 @@ use trainspec_formats::events::summary::scalar;
 use trainspec_formats::proto::Summary;
 
 use crate::coordinator::Coordinator;
+use crate::curves::Curves;
 use crate::data::Pipeline;
 use crate::hooks::event_files::EventFiles;
 use crate::hooks::{SessionRunContext, SessionRunHook, SessionRunValues};
@@ -34,8 +35,12 @@ pub(crate) struct EvalHook {
     feeds: Feeds,
     results: EvalResults,
     evaluated_step: Option<u64>,
+    /// The step at which this start began.
+    begun_at: u64,
     /// How many records of its data were said to be left out.
     reported_left_out: u64,
+    /// Whether the next evaluation may have been made by an earlier start.
+    is_repeated: bool,
     /// Looked at before each batch: whoever asks a run to stop does not wait for an evaluation.
     stop: StopToken,
     failure: EvalFailure,
@@ -105,7 +110,9 @@ impl EvalHook {
             feeds,
             results: EvalResults::default(),
             evaluated_step: None,
+            begun_at: 0,
             reported_left_out: 0,
+            is_repeated: false,
             stop,
             failure: EvalFailure::default(),
         }
@@ -186,7 +193,8 @@ impl EvalHook {
             let message = format!("data set `{}`: {left_out}", self.data.name);
             self.events.push(Event::Note(message));
         }
-        if let Some((files, folder)) = &self.files {
+        let is_known = std::mem::take(&mut self.is_repeated) && self.is_written(step);
+        if let Some((files, folder)) = self.files.as_ref().filter(|_| !is_known) {
             let scalars = self.metrics.iter().zip(&means);
             let scalars = scalars.map(|(m, mean)| scalar(&m.name, mean.value() as f32));
             let value = scalars.flat_map(|summary| summary.value).collect();
@@ -204,6 +212,16 @@ impl EvalHook {
         });
         self.evaluated_step = Some(step);
         Ok(true)
+    }
+
+    /// Whether the event files of the evaluation have its values of a step.
+    fn is_written(&self, step: u64) -> bool {
+        let Some((files, folder)) = &self.files else {
+            return false;
+        };
+        let curves = Curves::read_in(files.storage(), folder).unwrap_or_default();
+        let mut points = curves.curves.iter().flat_map(|curve| &curve.points);
+        points.any(|(at, _)| u64::try_from(*at) == Ok(step))
     }
 
     fn owed_record(&self) -> String {
@@ -232,6 +250,7 @@ impl SessionRunHook for EvalHook {
         if let Some(timer) = &mut self.timer {
             timer.begin(&session.progress());
         }
+        self.begun_at = session.global_step();
         let step = session.global_step().to_string();
         match session.records().get(&self.owed_record()) {
             Some(owed) if owed == step => self.evaluate_due(session),
@@ -258,6 +277,8 @@ impl SessionRunHook for EvalHook {
         if self.stop.should_stop() || self.evaluated_step == Some(session.global_step()) {
             return Ok(());
         }
+        // A finished run that is started again evaluates again, and does not write again what its event files have.
+        self.is_repeated = session.global_step() == self.begun_at;
         if let Err(error) = self.evaluate(session) {
             let mut failure = (self.failure.0.lock()).unwrap_or_else(PoisonError::into_inner);
             failure.get_or_insert(error);

@@ -17,6 +17,7 @@ use crate::session::{Event, EventQueue};
 #[derive(Debug, Clone)]
 pub(crate) struct EventFiles {
     cache: Arc<SummaryWriterCache>,
+    storage: Arc<dyn Storage>,
     events: EventQueue,
     state: Arc<Mutex<FilesState>>,
 }
@@ -31,14 +32,20 @@ struct FilesState {
 impl EventFiles {
     pub(crate) fn new(storage: Arc<dyn Storage>, events: EventQueue) -> EventFiles {
         let options = WriterOptions {
-            storage,
+            storage: storage.clone(),
             ..WriterOptions::default()
         };
         EventFiles {
             cache: Arc::new(SummaryWriterCache::new(options)),
+            storage,
             events,
             state: Arc::default(),
         }
+    }
+
+    /// Where the files are.
+    pub(crate) fn storage(&self) -> &Arc<dyn Storage> {
+        &self.storage
     }
 
     /// Writes a summary.

@@ -30,7 +30,7 @@ mod stop_at_step;
 mod summary;
 mod summary_saver;
 
-pub(crate) use best::BestSaver;
+pub(crate) use best::{BEST_FOLDER, BestSaver};
 pub(crate) use checkpoint::CheckpointHook;
 pub use checkpoint_saver::{CheckpointSaverHook, CheckpointSaverListener};
 pub(crate) use early_stop::EarlyStopHook;

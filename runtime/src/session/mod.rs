@@ -142,6 +142,7 @@ pub struct Session {
     status: Status,
     /// What a resumed run needs besides the state, by name: the input position, the state of hooks.
     records: Records,
+    restored_records: Records,
     initial: InitialValues,
     /// The code of all programs, which forks of this session run, too.
     code: SharedCode,
@@ -318,6 +319,7 @@ impl Session {
             tracer: Tracer::default(),
             status: Status::default(),
             records: Records::default(),
+            restored_records: Records::default(),
             initial,
             code: code.clone(),
         })
@@ -480,8 +482,15 @@ impl Session {
     pub(crate) fn restored(&mut self, records: Records) {
         let passes = records.get(PASSES_RECORD);
         let passes = passes.and_then(|passes| passes.parse().ok()).unwrap_or(0);
+        self.restored_records = records.clone();
         self.records = records;
         self.status.passes = passes;
+        self.status.restored_step = Some(self.global_step());
+    }
+
+    /// The records of the checkpoint that the state was restored from.
+    pub(crate) fn restored_records(&self) -> &Records {
+        &self.restored_records
     }
 
     /// One update, with the micro-batches that `accumulate` asks for; computes `more` besides losses, metrics and schedules. After an
@@ -499,7 +508,8 @@ impl Session {
                 self.micro_batches,
                 batches.len()
             );
-            return Err(Error::new(Code::InvalidArgument, message));
+            return Err(Error::new(Code::InvalidArgument, message)
+                .help("`step_batches` takes as many batches as `accumulate` says"));
         }
         let [batch] = batches else {
             return self.accumulate(batches, more);
@@ -518,6 +528,28 @@ impl Session {
     /// One update over one batch, with losses, metrics and schedules as results.
     pub fn step(&mut self, feeds: &dyn FeedDict) -> Result<&Fetched, Error> {
         self.update(&[feeds], &BTreeSet::new())?;
+        Ok(self.results())
+    }
+
+    /// One update over as many batches as `accumulate` says, with the means of losses and metrics as results.
+    ///
+    /// ```
+    /// use trainspec::{InputView, Options, Session, check};
+    ///
+    /// let spec = check("line", "spec line;
+    ///     model (x: f32[batch]) { param a: f32 = zeros(); loss mean(square(a - x)); }
+    ///     train { optimizer gradient_descent(0.5); accumulate 2; }")?;
+    /// let mut session = Session::new(&spec, &Options::default())?;
+    /// let first = [("x", InputView::new(&[2], &[1.0_f32, 3.0]))];
+    /// let second = [("x", InputView::new(&[2], &[2.0_f32, 2.0]))];
+    /// session.step_batches(&[&first, &second])?;
+    /// // The mean of the gradients -4 and -4.
+    /// assert_eq!(session.state().get("a").unwrap().to_f64s(), [2.0]);
+    /// assert_eq!(session.global_step(), 1);
+    /// # Ok::<(), trainspec::Error>(())
+    /// ```
+    pub fn step_batches(&mut self, batches: &[&dyn FeedDict]) -> Result<&Fetched, Error> {
+        self.update(batches, &BTreeSet::new())?;
         Ok(self.results())
     }
 
@@ -752,7 +784,11 @@ impl Session {
             (Saves::All, Some(position)) => {
                 self.records.insert(POSITION_RECORD, position.to_string());
             }
-            (Saves::All, None) => {}
+            // That of the checkpoint that was restored, unless steps were made on other data since.
+            (Saves::All, None) if self.status.restored_step == Some(self.global_step()) => {}
+            (Saves::All, None) => {
+                self.records.remove(POSITION_RECORD);
+            }
             (Saves::Part, _) => {
                 self.records.remove(POSITION_RECORD);
             }
@@ -792,6 +828,8 @@ pub(crate) struct Status {
     pub(crate) position: Option<Position>,
     /// Epochs that have ended after the current batch.
     pub(crate) passes: u64,
+    /// The step at which the state was restored.
+    pub(crate) restored_step: Option<u64>,
     /// Whether the current update is the last, as far as is known before it.
     pub(crate) last: bool,
     /// The time since the start.

@@ -5,7 +5,7 @@ use std::path::Path;
 use trainspec::env::Env;
 use trainspec::saver::{Format, Records, Saver, SaverOptions, restore};
 use trainspec::session::{Event, Options};
-use trainspec::{Code, Engine, State, train};
+use trainspec::{Code, Engine, InputView, Session, State, evaluate, train};
 use trainspec_formats::checkpoint::load_variable;
 use trainspec_testing::folders::oracle;
 
@@ -331,4 +331,112 @@ fn data_of_evaluations_may_change_where_nothing_is_decided_by_it() {
         refused.to_string().contains("held.csv has changed"),
         "{refused}"
     );
+}
+
+#[test]
+fn a_checkpoint_says_of_which_training_it_is() {
+    let straight = Folder::new("described");
+    let (expected, _) = run(&training(7, 0.05), &options(&straight));
+    let folder = Folder::new("undescribed");
+    run(&training(4, 0.05), &options(&folder));
+    let file = folder.run().join("run.json");
+    std::fs::remove_file(&file).unwrap();
+    let local = trainspec_formats::storage::local;
+    let (refused, _) = run_in(local(), &training(7, 0.06), &options(&folder));
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.code(), Code::FailedPrecondition, "{refused}");
+    assert!(
+        refused
+            .to_string()
+            .contains("is a checkpoint of another training"),
+        "{refused}"
+    );
+    let seeded = Options {
+        seed: Some(9),
+        ..options(&folder)
+    };
+    assert!(run_in(local(), &training(7, 0.05), &seeded).0.is_err());
+    // Those that were refused left no trace: it still goes on.
+    assert!(!file.exists());
+    let (ended, events) = run(&training(7, 0.05), &options(&folder));
+    assert_eq!(resumed_at(&events), Some(4), "{events:?}");
+    assert_eq!(bits(&ended), bits(&expected));
+    // A fresh run moves it aside, described or not.
+    std::fs::remove_file(&file).unwrap();
+    let fresh = Options {
+        fresh: true,
+        ..options(&folder)
+    };
+    let (_, events) = run(&training(4, 0.06), &fresh);
+    assert_eq!(resumed_at(&events), None);
+    assert!(folder.0.join("run.1").join("checkpoint").exists());
+}
+
+#[test]
+fn a_start_that_fails_leaves_the_folder_to_its_training() {
+    let (state, _) = after_four_steps();
+    let folder = Folder::new("adopted");
+    save(&folder.run(), Format::V2, &state, &Records::default());
+    let wider = training(7, 0.05).text.replace("dense(4)", "dense(5)");
+    let local = trainspec_formats::storage::local;
+    let (refused, _) = run_in(local(), &spec(&wider), &options(&folder));
+    assert!(refused.unwrap_err().to_string().contains("does not fit"));
+    let (_, events) = run(&training(7, 0.05), &options(&folder));
+    assert_eq!(resumed_at(&events), Some(4), "{events:?}");
+    // With `--fresh` a warm start that is not there is found before anything is moved.
+    let absent = Options {
+        fresh: true,
+        warm_start: Some(folder.0.join("absent")),
+        ..options(&folder)
+    };
+    assert!(run_in(local(), &training(7, 0.05), &absent).0.is_err());
+    assert!(folder.run().join("checkpoint").exists());
+}
+
+#[test]
+fn a_checkpoint_of_a_part_is_not_evaluated() {
+    let folder = Folder::new("part");
+    run(&evaluated(4, "vars: \"dense/**\""), &options(&folder));
+    let whole = evaluated(4, "basename: \"model.ckpt\"");
+    let path = folder.run().join("model.ckpt-4");
+    let refused = evaluate(&whole, &options(&folder), &path, false, &mut |_: &Event| {});
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("dense_1/kernel"), "{refused}");
+}
+
+#[test]
+fn values_that_were_restored_and_trained_on_elsewhere_have_no_position() {
+    let folder = Folder::new("elsewhere");
+    run(&training(4, 0.05), &options(&folder));
+    let spec = spec(
+        "spec small; model (x: f32[batch]) { param a: f32 = zeros(); loss mean(square(a - x)); }
+                     train { optimizer gradient_descent(0.5); }",
+    );
+    let mut session = Session::new(&spec, &Options::default()).unwrap();
+    let prefix = folder.0.join("small");
+    let mut records = Records::default();
+    records.insert("input/1", "csv/2 0 0 0 0 0 0");
+    let mut saver = Saver::new(SaverOptions::default()).unwrap();
+    saver
+        .save(session.state(), &records, &prefix, Some(1))
+        .unwrap();
+    session.restore(folder.0.join("small-1")).unwrap();
+    let position = |path: &Path| {
+        let mut state = session_state(&spec);
+        let restored = restore(&mut state, path, &Default::default()).unwrap();
+        restored.records.get("input/1").map(ToOwned::to_owned)
+    };
+    let same = session.save(folder.0.join("same")).unwrap();
+    assert!(position(&same).is_some());
+    session
+        .step(&[("x", InputView::new(&[1], &[1.0_f32]))])
+        .unwrap();
+    let later = session.save(folder.0.join("later")).unwrap();
+    assert_eq!(position(&later), None);
+}
+
+fn session_state(spec: &std::sync::Arc<trainspec::Spec>) -> State {
+    Session::new(spec, &Options::default())
+        .unwrap()
+        .into_state()
 }

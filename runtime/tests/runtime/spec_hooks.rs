@@ -149,6 +149,21 @@ fn checkpoints(dir: &RunDir) -> Vec<String> {
     names
 }
 
+/// The records of the last checkpoint, but for the machine and the position.
+fn records(dir: &RunDir) -> Vec<String> {
+    let newest = trainspec_formats::checkpoint::latest_checkpoint(&dir.0, None)
+        .unwrap()
+        .unwrap();
+    let reader = trainspec_formats::checkpoint::CheckpointReader::open(&newest).unwrap();
+    let text = reader.get_tensor("_trainspec/records").unwrap();
+    vec![format!("{text:?}")]
+}
+
+/// The event files of the evaluations.
+fn event_files(dir: &RunDir) -> usize {
+    std::fs::read_dir(dir.0.join("eval")).map_or(0, Iterator::count)
+}
+
 #[test]
 fn an_evaluation_that_a_stop_cuts_short_is_made_at_the_next_start() {
     let hooks = "checkpoint (dir: \"unused\", every: 100 steps, keep: 1, best: closeness, mode: min); feed \"scale\"; \
@@ -178,6 +193,11 @@ fn an_evaluation_that_a_stop_cuts_short_is_made_at_the_next_start() {
             assert!(made(&happenings(&events)), "{call}: {events:?}");
         }
         assert_eq!(resumed.digest(), state.digest(), "{call}");
+        // Started again it has nothing to do, and what it owed is forgotten.
+        let written = event_files(&dir);
+        train(&text, &stopping_at(u64::MAX, &in_folder(&dir)));
+        assert_eq!(event_files(&dir), written, "{call}");
+        assert_eq!(records(&dir), records(&straight), "{call}");
         assert_eq!(checkpoints(&dir), checkpoints(&straight), "{call}");
     }
 }

@@ -7,7 +7,7 @@ use crate::diag::{Code, Diagnostic, nearest, one_of};
 use crate::lower::{GLOBAL_STEP, GOOD_STEPS, LOSS_SCALE};
 use crate::typed::{
     Best, BestMode, CheckpointFormat, Eval, HookKind, Interval, LossScale, Model, Train, Variable,
-    is_minimized,
+    is_maximized, is_minimized,
 };
 
 /// An evaluation, and the names of what it measures.
@@ -36,6 +36,7 @@ impl Measured {
 
 impl Checker<'_> {
     pub(super) fn checkpoint(&mut self, bound: &Bound, names: &Fetchable) -> Option<HookKind> {
+        self.reject_paths(bound);
         let vars = self.saved_patterns(bound, names);
         let best = self.best(bound, names);
         Some(HookKind::Checkpoint {
@@ -64,6 +65,45 @@ impl Checker<'_> {
             vars: vars?,
             best: best?,
         })
+    }
+
+    /// Where and how many: what would fail at the first save, or never be found again.
+    fn reject_paths(&mut self, bound: &Bound) {
+        let basename: Option<String> = bound.get("basename");
+        let dir: String = bound.require("dir");
+        let keep: Option<i64> = bound.get("keep");
+        let wrong = match (basename.as_deref(), keep) {
+            (Some(""), _) => Some((
+                "basename",
+                "the names of checkpoints begin with `basename`, which is empty",
+                "`model.ckpt` is the usual one",
+            )),
+            (Some(name), _) if name.contains('/') => Some((
+                "basename",
+                "`basename` is the beginning of file names, and has a `/`",
+                "`dir` is the folder",
+            )),
+            (_, Some(keep)) if keep < 0 => Some((
+                "keep",
+                "a negative number of checkpoints cannot be kept",
+                "`keep: 0` keeps all of them",
+            )),
+            _ if dir.is_empty() => Some(("dir", "`dir` is empty", "the working folder is `.`")),
+            _ => None,
+        };
+        if let Some((argument, message, help)) = wrong {
+            let span = bound.span_of(argument);
+            self.report(Diagnostic::new(Code::BadValue, span, message).help(help));
+        }
+        if let Some(Interval::Seconds(seconds)) = bound.get("keep_every")
+            && seconds <= 0.0
+        {
+            let span = bound.span_of("keep_every");
+            let message = "`keep_every` is the time between two checkpoints that are kept for good";
+            self.report(
+                Diagnostic::new(Code::BadValue, span, message).help("`keep: 0` keeps all of them"),
+            );
+        }
     }
 
     /// `vars`: patterns over the names of the state, each of which must match something.
@@ -120,16 +160,21 @@ impl Checker<'_> {
             .collect();
         let error = match found[..] {
             [(one, is_loss)] => {
-                let otherwise = match is_loss || is_minimized(&metric) {
-                    true => BestMode::Min,
-                    false => BestMode::Max,
+                let by_name = match (is_loss || is_minimized(&metric), is_maximized(&metric)) {
+                    (true, _) => Some(BestMode::Min),
+                    (false, true) => Some(BestMode::Max),
+                    (false, false) => None,
                 };
                 let modes = [("min", BestMode::Min), ("max", BestMode::Max)];
-                return Some(Some(Best {
-                    eval: one.eval.clone(),
-                    metric,
-                    mode: bound.keyword("mode", &modes).unwrap_or(otherwise),
-                }));
+                let eval = one.eval.clone();
+                if let Some(mode) = bound.keyword("mode", &modes).or(by_name) {
+                    return Some(Some(Best { eval, metric, mode }));
+                }
+                let message = format!(
+                    "whether the best `{metric}` is the smallest or the largest is not known"
+                );
+                Diagnostic::new(Code::MissingArgument, span, message)
+                    .help("say `mode: max` where larger values are better, as of an accuracy, else `mode: min`")
             }
             [] if evals.is_empty() => {
                 let message = format!("there is no evaluation that measures `{metric}`");

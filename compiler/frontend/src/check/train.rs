@@ -373,7 +373,9 @@ fn name_rate(group: &GroupSetting, train: &mut Train, model: Option<&typed::Mode
     let modes = model.iter().map(|model| &model.train);
     let named = modes.flat_map(|mode| [&mode.losses, &mode.metrics, &mode.outputs, &mode.lets]);
     let named = named.chain([&train.schedules]);
-    let is_taken = named.flatten().any(|(name, _)| name == LEARNING_RATE);
+    let mut inputs = model.iter().flat_map(|model| &model.inputs);
+    let is_taken = named.flatten().any(|(name, _)| name == LEARNING_RATE)
+        || inputs.any(|input| input.name == LEARNING_RATE);
     if !is_taken && train.schedules.iter().all(|(_, id)| *id != rate) {
         train.schedules.push((LEARNING_RATE.to_owned(), rate));
     }

@@ -14,7 +14,7 @@ mod source;
 mod warm_start;
 
 pub use column::{ColumnOp, ColumnOpKind, ColumnOperand, Vocabulary, WordSource};
-pub use goal::is_minimized;
+pub use goal::{is_maximized, is_minimized};
 pub use input::Input;
 pub use print::print;
 pub use settings::*;

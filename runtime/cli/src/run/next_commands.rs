@@ -18,6 +18,8 @@ pub(super) struct NextCommands {
     target: String,
     /// What `run` alone must be given again.
     options: String,
+    /// The checkpoint that a first start begins with, until the run has one of its own.
+    warm_start: Option<String>,
     /// The bound that this run was given.
     steps: Option<u64>,
     /// Whether the spec was read from standard input, where nobody can read it again.
@@ -47,15 +49,21 @@ impl NextCommands {
         NextCommands {
             target,
             options,
+            warm_start: (arguments.warm_start.as_ref())
+                .map(|path| word(&path.display().to_string())),
             steps: arguments.steps,
             is_gone: arguments.file == Path::new(STDIN),
         }
     }
 
     /// The command that goes on with the run.
-    pub(super) fn go_on(&self) -> String {
+    pub(super) fn go_on(&self, has_saved: bool) -> String {
+        let warm_start = self.warm_start.iter().filter(|_| !has_saved);
+        let warm_start: String = warm_start
+            .map(|path| format!(" --warm-start {path}"))
+            .collect();
         let steps = self.steps.map(|steps| format!(" --steps {steps}"));
-        format!("{}{}", self.run(), steps.unwrap_or_default())
+        format!("{}{}{warm_start}", self.run(), steps.unwrap_or_default())
     }
 
     fn run(&self) -> String {

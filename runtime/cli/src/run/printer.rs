@@ -11,7 +11,7 @@ use trainspec::runs::{RunSummary, is_minimized};
 use trainspec::saver::RestorePlan;
 use trainspec::session::{End, Event, Observer};
 use trainspec_compiler::source::Sources;
-use trainspec_compiler::typed::Spec;
+use trainspec_compiler::typed::{self, BestMode, HookKind, Spec};
 
 use super::bar::{Bar, duration, number_of};
 use super::events_json::event_json;
@@ -62,6 +62,9 @@ impl Observer for Printer<'_> {
     fn event(&mut self, event: &Event) {
         if let Event::Ended { why, .. } = event {
             self.stopped = *why == End::Stopped;
+        }
+        if let Event::Saved { path, .. } | Event::Resumed { path, .. } = event {
+            self.saved = Some(path.clone());
         }
         match self.format {
             Format::Text => self.text(event),
@@ -177,6 +180,7 @@ impl<'a> Printer<'a> {
                 step,
                 metrics,
             } => {
+                let eval_name = name;
                 let name = name.as_ref().unwrap_or(data).clone();
                 let shown: Vec<String> = metrics
                     .iter()
@@ -185,7 +189,13 @@ impl<'a> Printer<'a> {
                 let shown = shown.join(", ");
                 self.line(evaluation_text(&name, &shown, *step));
                 self.evaluations.retain(|(known, _)| *known != name);
-                if let Some((metric, mean)) = metrics.first() {
+                // What the `checkpoint` hook calls the best, else the metric that is evaluated first.
+                let chosen = match chosen(&self.spec) {
+                    Some(best) if best.eval != *eval_name => None,
+                    Some(best) => metrics.iter().find(|(metric, _)| *metric == best.metric),
+                    None => metrics.first(),
+                };
+                if let Some((metric, mean)) = chosen {
                     self.keep_best(Best {
                         evaluation: name.clone(),
                         metric: metric.clone(),
@@ -215,7 +225,6 @@ impl<'a> Printer<'a> {
                 if let Some(bar) = &mut self.bar {
                     bar.begins_at(*step);
                 }
-                self.saved = Some(path.clone());
                 if !self.quiet {
                     self.earlier = evaluated_before(&self.spec, path, *step);
                 }
@@ -232,7 +241,6 @@ impl<'a> Printer<'a> {
                 self.line(line);
             }
             Event::Saved { step, path } => {
-                self.saved = Some(path.clone());
                 if let Some(bar) = &mut self.bar {
                     bar.saved(*step);
                 }
@@ -256,6 +264,11 @@ impl<'a> Printer<'a> {
         }
     }
 
+    /// Whether the run has a checkpoint of its own.
+    pub(super) fn has_saved(&self) -> bool {
+        self.saved.is_some()
+    }
+
     /// Prints with the bar out of the way.
     fn above(&self, print: impl FnOnce(&Self)) {
         match &self.bar {
@@ -273,7 +286,8 @@ impl<'a> Printer<'a> {
     /// Keeps the best value of the metric that is evaluated first, also of what an earlier run measured.
     fn keep_best(&mut self, new: Best) {
         for earlier in std::mem::take(&mut self.earlier) {
-            if earlier.metric == new.metric {
+            let is_other = chosen(&self.spec).is_some() && earlier.evaluation != new.evaluation;
+            if earlier.metric == new.metric && !is_other {
                 self.keep_better(earlier);
             }
         }
@@ -281,11 +295,15 @@ impl<'a> Printer<'a> {
     }
 
     fn keep_better(&mut self, new: Best) {
+        let is_minimized = match chosen(&self.spec) {
+            Some(best) => best.mode == BestMode::Min,
+            None => is_minimized(&new.metric),
+        };
         let is_better = match &self.best {
             None => new.value.is_finite(),
             Some(best) if best.metric != new.metric => false,
             // In the precision of event files, so that one value is not better than itself.
-            Some(best) if is_minimized(&new.metric) => (new.value as f32) < best.value as f32,
+            Some(best) if is_minimized => (new.value as f32) < best.value as f32,
             Some(best) => new.value as f32 > best.value as f32,
         };
         if is_better {
@@ -359,6 +377,14 @@ impl<'a> Printer<'a> {
             print(format_args!("  {what:<9} {command}"));
         }
     }
+}
+
+/// What the `checkpoint` hook keeps the best of.
+fn chosen(spec: &Spec) -> Option<&typed::Best> {
+    spec.hooks.iter().find_map(|hook| match &hook.kind {
+        HookKind::Checkpoint { best, .. } => best.as_ref(),
+        _ => None,
+    })
 }
 
 fn schedules(spec: &Spec) -> BTreeSet<String> {
