@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use trainspec::runs::{RunState, RunSummary};
@@ -34,6 +34,12 @@ pub(crate) struct Arguments {
     /// Evaluate every new checkpoint, until the run ends
     #[arg(long)]
     follow: bool,
+    /// With `--follow`: end when no new checkpoint has come for so long
+    #[arg(long, value_name = "SECONDS", requires = "follow", value_parser = seconds)]
+    timeout: Option<Duration>,
+    /// With `--follow`: the least time from one evaluation to the next
+    #[arg(long, value_name = "SECONDS", requires = "follow", value_parser = seconds)]
+    min_interval: Option<Duration>,
     /// Give a constant of the spec another value
     #[arg(long, value_name = "NAME=VALUE", value_parser = files::name_and_value)]
     set: Vec<(String, String)>,
@@ -84,7 +90,7 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         format,
     };
     let done = match arguments.follow {
-        true => evaluation.follow(&stop),
+        true => evaluation.follow(&stop, arguments.timeout, arguments.min_interval),
         false => evaluation.find().and_then(|path| evaluation.once(&path)),
     };
     match (done, signals.exit_code()) {
@@ -100,6 +106,13 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         (Ok(()), Some(code)) => code,
         (Ok(()), None) => FINE,
     }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok();
+    seconds
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .ok_or_else(|| "write a number of seconds, such as 600".to_owned())
 }
 
 /// What is evaluated.
@@ -136,27 +149,43 @@ impl Evaluation<'_> {
         Ok(())
     }
 
-    /// Evaluates every new checkpoint until the run ends, or a signal comes.
-    fn follow(&self, stop: &StopToken) -> Result<(), Error> {
+    /// Evaluates every new checkpoint until the run ends, a signal comes, or none has come for the time that is given.
+    fn follow(
+        &self,
+        stop: &StopToken,
+        timeout: Option<Duration>,
+        min_interval: Option<Duration>,
+    ) -> Result<(), Error> {
+        let mut since = Instant::now();
         let mut last: Option<PathBuf> = None;
         let mut waits = false;
         loop {
             // Asked first: what a run saves at its end is there when it is over.
             let is_over = last.as_deref().is_some_and(|path| !is_running(path));
+            let is_due = is_over
+                || last.is_none()
+                || min_interval.is_none_or(|least| since.elapsed() >= least);
             match self.find() {
+                Ok(_) if !is_due => {}
                 Ok(path) if Some(&path) != last.as_ref() => match self.once(&path) {
                     // A newer one may have replaced it while it was read.
                     Err(error) if self.find().is_ok_and(|now| now == path) => return Err(error),
                     Err(_) => {}
-                    Ok(()) => last = Some(path),
+                    Ok(()) => (last, since) = (Some(path), Instant::now()),
                 },
+                Err(error)
+                    if last.is_none() && timeout.is_some_and(|most| since.elapsed() >= most) =>
+                {
+                    return Err(error);
+                }
                 Err(error) if last.is_none() && !std::mem::replace(&mut waits, true) => {
                     let message = error.diagnostic().message;
                     note(plain(format_args!("note: waiting: {message}")));
                 }
                 Ok(_) | Err(_) => {}
             }
-            if is_over || stop.should_stop() {
+            let is_late = timeout.is_some_and(|most| since.elapsed() >= most);
+            if is_over || is_late || stop.should_stop() {
                 return Ok(());
             }
             std::thread::sleep(FOLLOW_INTERVAL);
