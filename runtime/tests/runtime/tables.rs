@@ -507,6 +507,44 @@ fn training_is_known_in_maps() {
     assert!(drawn.iter().all(|x| x.fract() > 0.0), "{drawn:?}");
 }
 
+#[test]
+fn tables_know_nothing_of_what_a_later_split_holds_out() {
+    let moments = |stages: &str| {
+        let text = format!(
+            "spec held;
+             data whole {{ source csv(\"x.csv\"); feature x: f32; feature kind: string; {stages} }}
+             data d {{ source whole; split (part: train, holdout: 3, seed: 2); batch 1; }}
+             data plain {{ source csv(\"x.csv\"); feature x: f32; feature kind: string;
+                           split (part: train, holdout: 3, seed: 2); batch 1; }}"
+        );
+        let env = MemoryEnv::new(&[("x.csv", b"1,a\n2,b\n4,c\n8,d\n16,e\n32,f\n64,g\n")]);
+        let spec = spec(&text);
+        let all = |name: &str| {
+            let set = spec.data.iter().find(|set| set.name == name).unwrap();
+            let cx = context(&env, &spec, 0);
+            cx.tables
+                .set(tables_of_data(&cx, set, &StopToken::default()).unwrap());
+            let mut data = Pipeline::open(&cx, set).unwrap();
+            let next = || data.next().unwrap();
+            std::iter::from_fn(next).collect::<Vec<Element>>()
+        };
+        (all("d"), all("plain"))
+    };
+    let (standardized, plain) =
+        moments("map x = standardize(x); map kind = vocabulary(kind, from: data, size: 9);");
+    assert_eq!((standardized.len(), plain.len()), (4, 4));
+    let raw: Vec<f64> = plain.iter().map(|e| e.values["x"].to_f64s()[0]).collect();
+    let mean = raw.iter().sum::<f64>() / 4.0;
+    let variance = raw.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 4.0;
+    for (element, x) in standardized.iter().zip(&raw) {
+        let expected = (x - mean) / variance.sqrt();
+        let found = element.values["x"].to_f64s()[0];
+        assert!((found - expected).abs() < 1e-5, "{found} and {expected}");
+        // Four words of four records: none is unknown.
+        assert!(element.values["kind"].to_f64s()[0] < 4.0);
+    }
+}
+
 // ---- Runs ----
 
 /// A spec with tables of all kinds; `steps` of 3 records.

@@ -64,7 +64,7 @@ fn accumulate(
     let mut pipeline = Pipeline::of_source(cx, set, selects)?;
     let mut observed = Vec::new();
     let mut unknown: BTreeSet<&str> = BTreeSet::new();
-    for stage in &set.eval_stages {
+    for stage in splits_first(&set.eval_stages) {
         let is_unknown = match &stage.kind {
             StageKind::Map { program, value, .. } | StageKind::Filter { program, value } => {
                 let inputs = program.inputs_of([*value]);
@@ -125,6 +125,28 @@ fn accumulate(
         (*op, accumulator)
     });
     Ok(observed.collect())
+}
+
+/// The stages with each `split` before the maps that it follows: they change no record that it chooses by, and their tables must not know
+/// what it holds out.
+fn splits_first(stages: &[typed::Stage]) -> Vec<&typed::Stage> {
+    let mut order: Vec<&typed::Stage> = Vec::with_capacity(stages.len());
+    for stage in stages {
+        let mut at = order.len();
+        if let StageKind::Split(split) = &stage.kind {
+            let passes = |before: &StageKind| match before {
+                StageKind::Map { name, .. } => split.by.as_ref() != Some(name),
+                StageKind::Column(op) => split.by.as_ref() != Some(&op.name),
+                StageKind::Drop { .. } => true,
+                _ => false,
+            };
+            while at > 0 && passes(&order[at - 1].kind) {
+                at -= 1;
+            }
+        }
+        order.insert(at, stage);
+    }
+    order
 }
 
 /// Whether a stage decides which records there are, or what they hold.
