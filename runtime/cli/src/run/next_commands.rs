@@ -91,7 +91,7 @@ impl NextCommands {
 }
 
 /// A word as a shell reads it.
-fn word(text: &str) -> String {
+pub(crate) fn word(text: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || PLAIN.contains(c);
     match !text.is_empty() && text.chars().all(is_plain) {
         true => text.to_owned(),
