@@ -279,6 +279,14 @@ impl Column {
         common.chain(odd.take(if is_numeric { MAX_ODD_FIELDS } else { 0 }))
     }
 
+    /// The number of values that are not missing.
+    pub(super) fn values(&self) -> u64 {
+        match self.is_numeric() {
+            true => self.numbers,
+            false => self.filled + self.own_words().map(|(_, count)| count).sum::<u64>(),
+        }
+    }
+
     /// The number of missing values.
     pub(super) fn gaps(&self) -> u64 {
         let is_numeric = self.is_numeric();

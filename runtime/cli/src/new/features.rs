@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::failure::Failure;
 use crate::new::column::{Column, Kind};
+use crate::new::counted;
 use crate::new::names::{identifier, unique};
 use crate::new::profile::Table;
 
@@ -27,6 +28,12 @@ const MAX_EXACT_F32: u64 = 1 << 24;
 
 /// The columns that an error names.
 const MAX_NAMED_COLUMNS: usize = 12;
+
+/// The records that are needed.
+const MIN_RECORDS: u64 = 10;
+
+/// The fewest values of a column, so that the records of the training have some of them.
+const MIN_VALUES: u64 = 5;
 
 /// The names that data sets and models of a spec have for themselves.
 const OWN_NAMES: [&str; 19] = [
@@ -164,12 +171,14 @@ fn times(count: usize) -> String {
 }
 
 /// What is predicted of a column: a number where `regression` says so.
-pub(super) fn target_of(
-    column: &Column,
-    delimiter: u8,
-    regression: bool,
-) -> Result<Target, Failure> {
+pub(super) fn target_of(table: &Table, index: usize, regression: bool) -> Result<Target, Failure> {
+    let column = &table.columns[index];
     let label = column.label();
+    if table.rows < MIN_RECORDS {
+        let records = counted(table.rows, "record");
+        let message = format!("the table has {records}, and a training needs {MIN_RECORDS}");
+        return Err(Failure::input(message));
+    }
     let number = || {
         let (mean, deviation) = column.moments();
         Ok(Target::Number(mean, deviation))
@@ -179,7 +188,13 @@ pub(super) fn target_of(
         let message = format!("{label} is constant: there is nothing to learn");
         return Err(Failure::input(message));
     }
-    if let Some(why) = column.unreadable(delimiter) {
+    if column.values() < MIN_RECORDS {
+        let values = counted(column.values(), "record");
+        let message =
+            format!("{label} has a value in {values}, and a training needs {MIN_RECORDS}");
+        return Err(Failure::input(message));
+    }
+    if let Some(why) = column.unreadable(table.delimiter) {
         let message = format!("{label} cannot be predicted: {why}");
         return Err(Failure::input(message));
     }
@@ -233,12 +248,26 @@ pub(super) fn features<'t>(
     predicted: &Target,
 ) -> Result<Features<'t>, Failure> {
     let mut found = Features::default();
-    let mut roles = Vec::with_capacity(table.columns.len());
-    for (i, column) in table.columns.iter().enumerate() {
-        let role = match i == target {
+    let columns = table.columns.iter().enumerate();
+    let all: Vec<Result<Role, String>> = columns
+        .map(|(i, column)| match i == target {
             true => Ok(Role::Target),
             false => role_of(table, column, predicted),
-        };
+        })
+        .collect();
+    let used = table.columns.iter().zip(&all);
+    let used = used
+        .filter(|(_, role)| role.is_ok())
+        .map(|(column, _)| column);
+    let missing = table.missing(used);
+    let mut roles = Vec::with_capacity(all.len());
+    for (column, role) in table.columns.iter().zip(all) {
+        let role = role.and_then(|role| match role {
+            Role::Category(_) if !has_words(column, &missing) => {
+                Err("nearly all of it stands for missing values in other columns".to_owned())
+            }
+            role => Ok(role),
+        });
         if let Err(why) = &role {
             let entry = (column.label(), why.clone());
             // One for all columns of a name.
@@ -274,6 +303,16 @@ pub(super) fn features<'t>(
     Ok(found)
 }
 
+/// Whether a column has words beside those that stand for missing values in any column.
+fn has_words(column: &Column, missing: &[String]) -> bool {
+    let Some(words) = column.all_words() else {
+        return true;
+    };
+    let is_word = |word: &str| missing.iter().all(|other| other != word.trim_ascii());
+    let counts = words.iter().filter(|(word, _)| is_word(word));
+    counts.map(|(_, count)| count).sum::<u64>() >= MIN_VALUES
+}
+
 /// What becomes of a column that is not predicted, or why it is left out.
 fn role_of(table: &Table, column: &Column, predicted: &Target) -> Result<Role, String> {
     if column.name_count > 1 {
@@ -289,10 +328,16 @@ fn role_of(table: &Table, column: &Column, predicted: &Target) -> Result<Role, S
     if let Some(why) = column.unreadable(table.delimiter) {
         return Err(why);
     }
+    let values = column.values();
+    if values < MIN_VALUES && column.kind() != Kind::Constant {
+        return Err(format!("it has {}", counted(values, "value")));
+    }
     let distinct = column.distinct_words();
     let role = match column.kind() {
         // Among numbers without names, such as pixels, a constant does no harm.
-        Kind::Constant if !table.header && column.is_numeric() => Role::Number,
+        Kind::Constant if !table.header && column.is_numeric() && values >= MIN_VALUES => {
+            Role::Number
+        }
         Kind::Constant => return Err("it is constant".to_owned()),
         Kind::Id => return Err("it is different in each record, like an id".to_owned()),
         Kind::Text => {

@@ -14,9 +14,6 @@ use crate::new::profile::Table;
 /// The buckets of hashed words.
 const HASH_BUCKETS: u64 = 4_096;
 
-/// The records that are needed.
-const MIN_RECORDS: u64 = 10;
-
 /// The words that a comment shows.
 const SHOWN_WORDS: usize = 4;
 
@@ -45,16 +42,9 @@ pub(super) fn spec(
     target: &str,
     regression: bool,
 ) -> Result<Written, Failure> {
-    if table.rows < MIN_RECORDS {
-        let message = format!(
-            "the table has {}, and a training needs {MIN_RECORDS}",
-            counted(table.rows, "record")
-        );
-        return Err(Failure::input(message));
-    }
     let index = features::find(table, target)?;
     let column = &table.columns[index];
-    let predicted = features::target_of(column, table.delimiter, regression)?;
+    let predicted = features::target_of(table, index, regression)?;
     let Features {
         all,
         left_out,
@@ -238,7 +228,9 @@ impl Writer<'_> {
     fn table(&mut self, target: &str) {
         self.line("/// The columns that are used.");
         self.line("data table {");
-        let used = self.features.iter().flat_map(|feature| &feature.columns);
+        let used = self.features.iter();
+        let used = used.filter(|feature| !matches!(feature.role, Role::Unused));
+        let used = used.flat_map(|feature| &feature.columns);
         let missing = self.table.missing(used.copied());
         let mut source = format!(
             "    source  csv({}",
