@@ -3,7 +3,7 @@
 mod bar;
 mod dry_run;
 mod events_json;
-mod next_commands;
+pub(crate) mod next_commands;
 mod plan;
 mod printer;
 mod readings;

@@ -54,7 +54,7 @@ pub(super) fn spirals() -> String {
             radius * cosine + 0.06 * draws.around(),
             radius * sine + 0.06 * draws.around(),
         );
-        let _ = writeln!(text, "{x:.3},{y:.3},{spiral}");
+        let _ = writeln!(text, "{x:.3},{y:.3},{}", ["red", "blue"][spiral as usize]);
     }
     text
 }
@@ -77,6 +77,7 @@ fn circle(turns: f64) -> (f64, f64) {
 
 /// Pictures of 12 by 12 pixels, as Examples: a bar, a ring, a cross or a dot, somewhere, with noise.
 pub(super) fn pictures(count: u64, seed: u64) -> Vec<Vec<u8>> {
+    const SHAPES: [&str; 4] = ["bar", "ring", "cross", "dot"];
     let mut draws = Draws::new(100 + seed);
     let picture = |i: u64| {
         let shape = i % 4;
@@ -97,7 +98,7 @@ pub(super) fn pictures(count: u64, seed: u64) -> Vec<Vec<u8>> {
         }
         encode(&example([
             ("pixels", pixels.into()),
-            ("shape", (shape as i64).into()),
+            ("shape", SHAPES[shape as usize].into()),
         ]))
     };
     (0..count).map(picture).collect()
