@@ -110,12 +110,7 @@ impl Text {
             storage: cx.storage.clone(),
             first_file: cx.files.add(&files, counted),
             files,
-            compression: match compression {
-                typed::Compression::Auto => ExpectedCompression::Detect,
-                typed::Compression::None => ExpectedCompression::Is(Compression::None),
-                typed::Compression::Gzip => ExpectedCompression::Is(Compression::Gzip),
-                typed::Compression::Zlib => ExpectedCompression::Is(Compression::Zlib),
-            },
+            compression: paths::expected_compression(compression),
             unit,
             name: Arc::from(feature.name.as_str()),
             feature: feature.clone(),

@@ -33,6 +33,21 @@ pub struct Diagnostic {
     pub notes: Vec<Note>,
     /// The suggested fix.
     pub help: Vec<String>,
+    /// Where in the data it is, for an error of a record.
+    pub data: Option<Box<DataLocation>>,
+}
+
+/// A place in the data of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DataLocation {
+    /// The file.
+    pub file: String,
+    /// The line, counted from 1.
+    pub line: Option<u64>,
+    /// The record, counted from 1.
+    pub record: Option<u64>,
+    /// The column or feature.
+    pub field: Option<String>,
 }
 
 /// A note of a diagnostic, with or without a span.
@@ -55,6 +70,7 @@ impl Diagnostic {
             label: String::new(),
             notes: Vec::new(),
             help: Vec::new(),
+            data: None,
         }
     }
 

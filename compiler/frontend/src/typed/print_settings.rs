@@ -41,6 +41,7 @@ impl Display for Source {
             }
             SourceKind::Csv {
                 files,
+                compression,
                 delimiter,
                 header,
                 missing,
@@ -52,6 +53,7 @@ impl Display for Source {
                 let missing = missing.as_ref();
                 let missing = missing.and_then(|words| list(words.iter().map(|word| quote(word))));
                 arguments.push(("missing", missing));
+                arguments.push(("compression", shown(compression.word())));
             }
             SourceKind::Text {
                 files,
