@@ -129,6 +129,7 @@ impl Csv {
         let path = &self.files[self.file];
         let failed = |e: io::Error| DataError::new(format!("cannot be read: {e}")).in_file(path);
         let file = self.storage.open(path).map_err(failed)?;
+        paths::ensure_compression(&*file, self.compression, path)?;
         let mut start = [0; START_BYTES];
         let length = file.length().map_or(0, |n| n.min(START_BYTES as u64)) as usize;
         let start = match file.read_exact_at(0, &mut start[..length]) {

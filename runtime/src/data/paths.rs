@@ -36,6 +36,26 @@ pub(super) fn expected_compression(compression: typed::Compression) -> ExpectedC
     }
 }
 
+/// Fails where a file is not compressed by gzip as its source says, or is although it says not.
+pub(super) fn ensure_compression(
+    file: &dyn ReadAt,
+    expected: ExpectedCompression,
+    path: &Arc<Path>,
+) -> Result<(), DataError> {
+    let mut start = [0; 2];
+    if file.read_exact_at(0, &mut start).is_err() {
+        // An empty file, or one whose error is said when it is read.
+        return Ok(());
+    }
+    let fact = match (expected, start == [0x1f, 0x8b]) {
+        (ExpectedCompression::Is(Compression::Gzip), false) => "is not compressed by gzip",
+        (ExpectedCompression::Is(Compression::None), true) => "is compressed by gzip",
+        _ => return Ok(()),
+    };
+    let help = "`compression: auto`, the default, finds out how each file is compressed";
+    Err(DataError::new(fact).in_file(path).help(help))
+}
+
 /// Files of up to this many bytes together are read once to count their records.
 const MAX_COUNTED_BYTES: u64 = 16 << 20;
 
@@ -124,8 +144,12 @@ fn unopened(cx: &DataContext, pattern: &str, path: &Path, error: &io::Error) -> 
         .file_name()
         .map(|name| name.to_string_lossy().into_owned());
     let beside = names(path.parent().unwrap_or(Path::new("")));
-    let near =
-        name.and_then(|name| nearest(&name, beside.iter().map(String::as_str)).map(str::to_owned));
+    let near = name.and_then(|name| {
+        let same_stem = |own: &&String| Path::new(own).file_stem() == Path::new(&name).file_stem();
+        let near = nearest(&name, beside.iter().map(String::as_str));
+        near.or_else(|| beside.iter().find(same_stem).map(String::as_str))
+            .map(str::to_owned)
+    });
     failed.help(match near {
         Some(near) => {
             let near = Path::new(pattern).with_file_name(near);

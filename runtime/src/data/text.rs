@@ -126,6 +126,7 @@ impl Text {
     fn open_file(&self, path: &Arc<Path>) -> Result<Open, DataError> {
         let failed = |e: io::Error| DataError::new(format!("cannot be read: {e}")).in_file(path);
         let file = self.storage.open(path).map_err(failed)?;
+        paths::ensure_compression(&*file, self.compression, path)?;
         let opened = files::decompressed(file, self.compression);
         let (compression, bytes) =
             opened.map_err(|e| DataError::new(e.to_string()).in_file(path))?;

@@ -18,8 +18,7 @@ use trainspec_formats::examples::{self, Example, FeatureLists};
 use trainspec_formats::files::SequentialFile;
 use trainspec_formats::proto::feature::Kind;
 use trainspec_formats::records::{
-    Compression, Ending, ExpectedCompression, IndexedRecords, ReaderOptions, RecordIndex,
-    RecordReader,
+    Compression, Ending, IndexedRecords, ReaderOptions, RecordIndex, RecordReader,
 };
 
 use crate::data::block::{Block, block_rows};
@@ -132,11 +131,7 @@ impl TfRecord {
             let error = DataError::new("is text, and no TFRecord file").in_file(path);
             return Err(error.help("comma-separated values are read by `source csv(\"...\");`"));
         }
-        let is_plain = self.options.compression == ExpectedCompression::Is(Compression::None);
-        if has_start && is_plain && start.starts_with(&[0x1f, 0x8b]) {
-            let error = DataError::new("is compressed by gzip").in_file(path);
-            return Err(error.help("`compression: auto` finds that"));
-        }
+        paths::ensure_compression(&*file, self.options.compression, path)?;
         RecordReader::new(SequentialFile::new(file), &self.options).map_err(|e| corrupt(e, path))
     }
 
