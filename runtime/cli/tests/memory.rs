@@ -309,9 +309,8 @@ fn large_batches_are_refused_before_they_are_allocated() {
         format!("{fill} repeat; batch 128;"),
         format!("{fill} repeat; window (size: 128, shift: 1); batch 1;"),
         format!("{fill} repeat; shuffle (buffer: 200); batch 2;"),
-        format!(
-            "repeat; batch 128; map z = fill([128, 1_000_000], x[0]); map y = z; map u = 2.0 * z;"
-        ),
+        "repeat; batch 128; map z = fill([128, 1_000_000], x[0]); map y = z; map u = 2.0 * z;"
+            .to_owned(),
     ] {
         let text = format!(
             "spec big; data points {{ source csv(\"points.csv\"); feature x: f32; feature y: f32; {stages} }}"

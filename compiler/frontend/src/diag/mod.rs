@@ -28,7 +28,7 @@ pub struct Diagnostic {
     /// The primary span. `None` for an error outside of any source text, such as a wrong `--set`.
     pub span: Option<Span>,
     /// The label at the caret.
-    pub label: String,
+    pub label: Box<str>,
     /// Notes on other spans involved.
     pub notes: Vec<Note>,
     /// The suggested fix.
@@ -67,7 +67,7 @@ impl Diagnostic {
             severity: code.severity(),
             message: message.into(),
             span: Some(span),
-            label: String::new(),
+            label: Box::default(),
             notes: Vec::new(),
             help: Vec::new(),
             data: None,
@@ -84,7 +84,7 @@ impl Diagnostic {
 
     /// Sets the label at the caret.
     pub fn label(mut self, label: impl Into<String>) -> Diagnostic {
-        self.label = label.into();
+        self.label = label.into().into_boxed_str();
         self
     }
 

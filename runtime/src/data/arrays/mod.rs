@@ -405,7 +405,11 @@ fn other_kind(cx: &DataContext, error: FormatError, path: &Arc<Path>, word: &str
         kind_of(&start[..length])
     });
     let own = format!("`source {word}(");
-    match known.filter(|(_, help)| !help.contains(&own)) {
+    // IDX files are read compressed, and it is one that is wrong.
+    let is_own = |what: &str, help: &str| {
+        help.contains(&own) || (word == "idx" && what == "compressed by gzip")
+    };
+    match known.filter(|(what, help)| !is_own(what, help)) {
         Some((what, help)) => DataError::new(format!("is {what}, and no file of `{word}`"))
             .in_file(path)
             .help(help),
