@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use trainspec_compiler::ir::tensor::Data;
 use trainspec_compiler::ir::{CountName, DType, Tensor};
-use trainspec_compiler::typed::{DataSet, Remainder, Spec};
+use trainspec_compiler::typed::{DataSet, Spec, Stage, StageKind};
 
-use crate::data::{DataContext, Element, LeftOut, Pipeline};
+use crate::data::{DataContext, Element, LeftOut, Pipeline, each_data, gives_nothing};
 use crate::session::Options;
-use crate::trainer::the_data;
+use crate::trainer::{evaluation_context, the_data};
 use crate::training_tables::tables_without_run;
 use crate::{DataError, Error};
 
@@ -48,10 +49,14 @@ pub struct DataReport {
     pub first: BTreeMap<String, Tensor>,
     /// The elements that were read, records or batches.
     pub elements: u64,
-    /// The records in them.
+    /// The records in them that belong to the first epoch; a batch may have some of the next one.
     pub records: u64,
     /// Whether they are all of an epoch.
     pub complete: bool,
+    /// The last records of the epoch that fill no batch, and are left out.
+    pub unfilled: u64,
+    /// What was noticed while reading.
+    pub notes: Vec<String>,
     /// The records that cannot be decoded and were left out, if there are any.
     pub left_out: Option<LeftOut>,
     /// The time that reading took.
@@ -98,28 +103,36 @@ pub fn data_report(
     let seed = spec.train.as_ref().map_or(0, |train| train.seed);
     let trained = spec.train.as_ref().and_then(|t| t.data.as_ref());
     let is_trained = trained.is_none_or(|name| *name == set.name);
-    let cx = DataContext {
-        remainder: Remainder::Keep,
-        training: is_trained,
-        ..DataContext::of(spec, options, options.seed.unwrap_or(seed))
+    let cx = DataContext::of(spec, options, options.seed.unwrap_or(seed));
+    let cx = match &spec.model {
+        Some(model) if !is_trained => evaluation_context(&cx, set, model),
+        _ => DataContext {
+            training: is_trained,
+            ..cx
+        },
     };
     tables_without_run(&cx, set, &options.stop)?;
     let (mut pipeline, watches) = Pipeline::open_timed(&cx, set)?;
     let mut features: Vec<Moments> = set.elements.keys().map(|_| Moments::default()).collect();
     let start = Instant::now();
     let mut reading = Duration::ZERO;
-    let (mut first, mut elements, mut records) = (None, 0, 0);
-    let mut complete = false;
+    let (mut first, mut elements, mut records, mut rows) = (None, 0, 0, 0);
+    let (mut complete, mut after) = (false, 0);
     while elements < max && start.elapsed() < time {
         let asked = Instant::now();
         let element = pipeline.next()?;
         reading += asked.elapsed();
-        let Some(element) = element.filter(|element| element.pass == 0) else {
-            complete = true;
-            break;
+        let element = match element {
+            Some(element) if element.pass == 0 => element,
+            next => {
+                after = next.map_or(0, |next| next.rows.unwrap_or(1) as u64);
+                complete = true;
+                break;
+            }
         };
         elements += 1;
-        records += element.rows.unwrap_or(1) as u64;
+        rows += element.rows.unwrap_or(1) as u64;
+        records += element.records_of(0);
         for (name, moments) in set.elements.keys().zip(&mut features) {
             if let Some(value) = element.values.get(name) {
                 moments.add(value, &element, name);
@@ -128,8 +141,7 @@ pub fn data_report(
         first.get_or_insert(element.values);
     }
     let Some(first) = first else {
-        let message = format!("the data set `{}` gives nothing", set.name);
-        return Err(DataError::new(message).into());
+        return Err(gives_nothing(&cx, set, "").into());
     };
     let report = |((name, ty), moments): ((&String, _), Moments)| FeatureReport {
         name: name.clone(),
@@ -137,6 +149,13 @@ pub fn data_report(
         range: moments.range,
         mean: (moments.count > 0).then(|| moments.sum / moments.count as f64),
         nans: moments.nans,
+    };
+    let unfilled = match (complete, before_batch(set, &cx)) {
+        (true, Some(stage)) => {
+            let read = watches.counts().nth(stage).map_or(0, |(_, count)| count);
+            read.saturating_sub(rows + after)
+        }
+        _ => 0,
     };
     // Each watch has the time of the stages before it, too.
     let mut before = Duration::ZERO;
@@ -155,10 +174,32 @@ pub fn data_report(
         elements,
         records,
         complete,
+        unfilled,
+        notes: cx.notes.take(),
         left_out: pipeline.left_out(),
         time: reading,
         stages: stages.collect(),
     })
+}
+
+/// The index of the stage whose records a batch takes, the source being 0, where what it leaves is known from what it took and gave.
+fn before_batch(set: &DataSet, cx: &DataContext) -> Option<usize> {
+    let stages = set.stages_in(cx.training);
+    let is_batch =
+        |stage: &Stage| matches!(&stage.kind, StageKind::Batch(b) if b.buckets.is_none());
+    let batch = stages.iter().position(is_batch)?;
+    let gives_all = |stage: &Stage| {
+        matches!(
+            stage.kind,
+            StageKind::Map { .. }
+                | StageKind::Drop { .. }
+                | StageKind::Column(_)
+                | StageKind::Repeat
+                | StageKind::Epochs { .. }
+                | StageKind::Prefetch { .. }
+        )
+    };
+    stages[batch + 1..].iter().all(gives_all).then_some(batch)
 }
 
 fn chosen<'a>(spec: &'a Spec, name: Option<&str>) -> Result<&'a DataSet, Error> {
@@ -181,6 +222,9 @@ fn chosen<'a>(spec: &'a Spec, name: Option<&str>) -> Result<&'a DataSet, Error> 
     }
 }
 
+/// The elements that are converted at once.
+const MAX_CONVERTED: usize = 1 << 16;
+
 /// Range and sum of the elements of a feature.
 #[derive(Default)]
 struct Moments {
@@ -200,23 +244,33 @@ impl Moments {
             .map(|count| count.to_string())
             .collect();
         let used = counts.first().and_then(|count| element.values.get(count));
-        let values = value.to_f64s();
+        let elements = value.data().len();
         let used = match used {
             Some(count) if count.shape().is_empty() && !value.shape().is_empty() => {
                 let stride: usize = value.shape()[1..].iter().product();
-                (count.to_i64s()[0].max(0) as usize * stride).min(values.len())
+                (count.to_i64s()[0].max(0) as usize * stride).min(elements)
             }
-            _ => values.len(),
+            _ => elements,
         };
-        for x in &values[..used] {
-            if x.is_nan() {
-                self.nans += 1;
-                continue;
+        // A large batch is not copied as a whole.
+        for start in (0..used).step_by(MAX_CONVERTED) {
+            let part = start..used.min(start + MAX_CONVERTED);
+            let shape = [part.len()];
+            let part = each_data!(value.data(), values => values[part].to_vec());
+            for x in Tensor::of(&shape, part).to_f64s() {
+                self.add_one(x);
             }
-            let (low, high) = self.range.unwrap_or((*x, *x));
-            self.range = Some((low.min(*x), high.max(*x)));
-            self.sum += x;
-            self.count += 1;
         }
+    }
+
+    fn add_one(&mut self, x: f64) {
+        if x.is_nan() {
+            self.nans += 1;
+            return;
+        }
+        let (low, high) = self.range.unwrap_or((x, x));
+        self.range = Some((low.min(x), high.max(x)));
+        self.sum += x;
+        self.count += 1;
     }
 }

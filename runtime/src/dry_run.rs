@@ -13,8 +13,9 @@ use trainspec_compiler::lower::Binding;
 use trainspec_compiler::typed::{HookKind, Spec};
 use trainspec_compiler::{ProgramKind, Trainable, pipeline, state_bytes};
 
-use crate::data::{DataContext, Element, Input, Pipeline};
+use crate::data::{DataContext, Element, Input, Pipeline, gives_nothing};
 use crate::default_hooks::{acting_hooks, with_default_hooks};
+use crate::hooks::TO_EVALUATE;
 use crate::memory::{self, Buffer};
 use crate::program::{self, Engine};
 use crate::run_folder::RunFolder;
@@ -22,12 +23,12 @@ use crate::saver::{NewestCheckpoint, RestorePlan, is_scratch, step_of};
 use crate::schedule_curves::schedule_curves;
 use crate::session::{DataSize, EventQueue, Options, bind, parameters, the_model, the_train};
 use crate::trainer::{
-    Limits, evaluation_data, no_batch, nothing_to_resume, run_description, run_dir, size_of,
+    Limits, TO_TRAIN, evaluation_context, nothing_to_resume, run_description, run_dir, size_of,
     the_data, training_data,
 };
 use crate::training_tables::the_tables;
 use crate::warm_start::warm_start;
-use crate::{DataError, Error, State};
+use crate::{Error, State};
 
 /// The sizes of a training, from its first batches.
 ///
@@ -105,7 +106,8 @@ pub fn dry_run(spec: &Arc<Spec>, options: &Options) -> Result<DryRun, Error> {
     let mut data = vec![size_of(&training)];
     let mut training = Input::new(training);
     let Some(mut batch) = training.peek()? else {
-        return Err(no_batch(&training).into());
+        let set = the_data(spec, training.name())?;
+        return Err(gives_nothing(&cx, set, TO_TRAIN).into());
     };
     made.feeds.fill_ahead(&mut batch)?;
     let sizes = bind(model, &batch)?;
@@ -113,10 +115,10 @@ pub fn dry_run(spec: &Arc<Spec>, options: &Options) -> Result<DryRun, Error> {
     let mut evaluated_files = Vec::new();
     for eval in &spec.evals {
         let set = the_data(spec, &eval.data)?;
-        let mut opened = evaluation_data(&cx, set, model)?;
+        let eval_cx = evaluation_context(&cx, set, model);
+        let mut opened = Pipeline::open(&eval_cx, set)?;
         let Some(mut batch) = opened.next()? else {
-            let message = format!("the data set `{}` gives nothing to evaluate on", set.name);
-            return Err(DataError::new(message).into());
+            return Err(gives_nothing(&eval_cx, set, TO_EVALUATE).into());
         };
         made.feeds.fill_ahead(&mut batch)?;
         let sizes = bind(model, &batch)?;

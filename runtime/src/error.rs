@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use trainspec_compiler::diag::{self, Diagnostic};
+use trainspec_compiler::diag::{self, DataLocation, Diagnostic};
 use trainspec_compiler::ir::Span;
 use trainspec_compiler::ir::interp::RunError;
 use trainspec_compiler::readable_bytes;
@@ -248,6 +248,35 @@ impl DataError {
         self.help = Some(help.into());
         self
     }
+
+    /// The file, the record in it and the column, as diagnostics have them.
+    fn location(&self) -> Option<DataLocation> {
+        let place = data_location(self.path.as_ref()?, self.position);
+        Some(DataLocation {
+            field: self.column.as_deref().map(str::to_owned),
+            ..place
+        })
+    }
+
+    /// Adds what to do, where nothing is said yet.
+    pub(crate) fn or_help(mut self, help: impl Into<Box<str>>) -> DataError {
+        self.help.get_or_insert_with(|| help.into());
+        self
+    }
+}
+
+/// A position in a file, as diagnostics have it.
+fn data_location(path: &Path, position: Option<Position>) -> DataLocation {
+    let mut place = DataLocation {
+        file: path.display().to_string(),
+        ..DataLocation::default()
+    };
+    match position {
+        Some(Position::Line(line)) => place.line = Some(line),
+        Some(Position::Record(record)) => place.record = Some(record),
+        Some(Position::File) | None => {}
+    }
+    place
 }
 
 impl fmt::Display for DataError {
@@ -378,12 +407,18 @@ impl Error {
                 _ => at_span(None, error.to_string()),
             },
             Cause::Spec(diagnostic) => (**diagnostic).clone(),
-            Cause::Data(error) => at_span(error.span, error.to_string())
-                .maybe_help(error.help.as_deref().map(str::to_owned)),
+            Cause::Data(error) => Diagnostic {
+                data: error.location().map(Box::new),
+                ..at_span(error.span, error.to_string())
+                    .maybe_help(error.help.as_deref().map(str::to_owned))
+            },
             Cause::Run { error, record } => {
                 let diagnostic = at_span(Some(error.span), error.message.clone());
                 match record {
-                    Some(record) => diagnostic.note(format!("in the record at {record}")),
+                    Some(record) => Diagnostic {
+                        data: Some(Box::new(data_location(&record.path, Some(record.position)))),
+                        ..diagnostic.note(format!("in the record at {record}"))
+                    },
                     None => diagnostic,
                 }
             }

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use trainspec_compiler::diag::{Code, Diagnostic};
 use trainspec_compiler::typed::{Spec, Train};
 
-use crate::data::DataContext;
+use crate::data::{DataContext, Pipeline};
 use crate::default_hooks::{default_dir, with_default_hooks};
 use crate::hooks::EvalHook;
 use crate::run_folder::other_spec;
 use crate::saver::{NewestCheckpoint, RestorePlan, restore_run_in};
 use crate::session::{Event, EventQueue, Observer, Options, Session, the_model, the_train};
-use crate::trainer::{evaluation_data, run_dir, the_data};
+use crate::trainer::{evaluation_context, run_dir, the_data};
 use crate::training_tables::the_tables;
 use crate::{Error, State};
 
@@ -173,9 +173,12 @@ pub fn evaluate(
     for eval in &spec.evals {
         let mut eval = eval.clone();
         eval.with_ema |= ema;
-        let data = evaluation_data(&cx, the_data(spec, &eval.data)?, model)?;
+        let set = the_data(spec, &eval.data)?;
+        let eval_cx = evaluation_context(&cx, set, model);
+        let data = Pipeline::open(&eval_cx, set)?;
         let stop = options.stop.clone();
         let mut hook = EvalHook::new(spec, &eval, data, feeds.clone(), events.clone(), stop);
+        hook.check_data(&eval_cx)?;
         let completed = hook.evaluate(&mut session)?;
         for event in events.take() {
             observer.event(&event);

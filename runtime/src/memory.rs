@@ -40,7 +40,16 @@ pub fn available() -> Option<u64> {
 }
 
 /// Fails where the buffers of `what` need more memory than there is, with their sizes.
-pub fn ensure(what: &str, mut buffers: Vec<Buffer>) -> Result<(), Error> {
+pub fn ensure(what: &str, buffers: Vec<Buffer>) -> Result<(), Error> {
+    ensure_data(what, buffers, SMALLER_MODEL)
+}
+
+/// As [`ensure`], with what to do about it.
+pub(crate) fn ensure_data(
+    what: &str,
+    mut buffers: Vec<Buffer>,
+    help: &'static str,
+) -> Result<(), Error> {
     let needed = buffers
         .iter()
         .fold(0_u64, |all, (_, bytes)| all.saturating_add(*bytes));
@@ -58,7 +67,7 @@ pub fn ensure(what: &str, mut buffers: Vec<Buffer>) -> Result<(), Error> {
         available: limit.bytes,
         limit: limit.what,
         largest: largest.collect(),
-        help: SMALLER_MODEL,
+        help,
     }
     .into())
 }
@@ -81,6 +90,16 @@ pub(crate) fn program_buffers(program: &Program) -> Vec<Buffer> {
         tensor(name, &ty.with_shape(&view.shape))
     }));
     named
+}
+
+/// The bytes of the results of a planned program.
+pub(crate) fn result_bytes(program: &Program) -> u64 {
+    let kernels = &program.kernels;
+    let results = kernels.results.iter().map(|(_, view)| {
+        let ty = &kernels.buffers[view.buffer.index()].ty;
+        ty.with_shape(&view.shape).bytes()
+    });
+    results.fold(0, u64::saturating_add)
 }
 
 /// The buffers of a graph that is interpreted: its values at their peak, and copies of its inputs and state.

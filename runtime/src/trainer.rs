@@ -11,7 +11,7 @@ use trainspec_compiler::typed::{
 };
 use trainspec_compiler::{Fetch, Identity, Trainable};
 
-use crate::data::{Batch, DataContext, Input, Pipeline, Position, SharedTables};
+use crate::data::{Batch, DataContext, Input, Pipeline, Position, SharedTables, gives_nothing};
 use crate::default_hooks::{default_dir, with_default_hooks};
 use crate::dry_run::warm_start_plan;
 use crate::env::{Clock, Storage};
@@ -29,7 +29,7 @@ use crate::session::{
 };
 use crate::spec_hooks::{HookParts, Savers, spec_hooks};
 use crate::training_tables::{takes_tables, the_tables};
-use crate::{Cause, DataError, Error, Graph, State, StopToken};
+use crate::{Cause, Error, Graph, State, StopToken};
 
 /// Trains a spec from its first step to its end; gives the final state.
 ///
@@ -60,8 +60,13 @@ enum Update {
     },
 }
 
+/// What the data of a training is read for.
+pub(crate) const TO_TRAIN: &str = " to train on";
+
 /// A training under way.
 struct Run<'o> {
+    /// In which its data was opened.
+    cx: DataContext,
     session: MonitoredSession,
     input: Input,
     limits: Limits,
@@ -112,7 +117,9 @@ impl<'o> Run<'o> {
         let mut sizes = vec![size_of(&data)];
         let mut evaluations = Vec::new();
         for eval in &spec.evals {
-            let data = evaluation_data(&cx, the_data(spec, &eval.data)?, model)?;
+            let set = the_data(spec, &eval.data)?;
+            let eval_cx = evaluation_context(&cx, set, model);
+            let data = Pipeline::open(&eval_cx, set)?;
             if !sizes.iter().any(|size| size.name == data.name) {
                 sizes.push(size_of(&data));
             }
@@ -120,7 +127,7 @@ impl<'o> Run<'o> {
             let mut hook = EvalHook::new(spec, eval, data, feeds, events.clone(), stop);
             // What cannot be read is an error before the first step, not after hours.
             if !takes_tables(spec, eval) {
-                hook.check_data()?;
+                hook.check_data(&eval_cx)?;
             }
             evaluations.push(hook);
         }
@@ -162,7 +169,8 @@ impl<'o> Run<'o> {
         the_tables(&cx, checkpoint.as_deref(), &options.stop)?;
         for (eval, hook) in spec.evals.iter().zip(&mut evaluations) {
             if takes_tables(spec, eval) {
-                hook.check_data()?;
+                let set = the_data(spec, &eval.data)?;
+                hook.check_data(&evaluation_context(&cx, set, model))?;
             }
         }
         let last_batch = LastBatch::default();
@@ -221,6 +229,7 @@ impl<'o> Run<'o> {
             )?;
         }
         Ok(Run {
+            cx,
             session,
             input,
             limits,
@@ -272,6 +281,9 @@ impl<'o> Run<'o> {
     /// Says which records cannot be decoded and were left out: at the end of an epoch (`passes` have ended) that had more of them, and
     /// at the end of the training.
     fn report_left_out(&mut self, passes: Option<u64>) {
+        for note in self.cx.notes.take() {
+            self.observer.event(&Event::Note(note));
+        }
         let is_later = passes.is_none_or(|passes| passes > self.reported_passes);
         let Some(left_out) = self.input.left_out().filter(|_| is_later) else {
             return;
@@ -315,7 +327,12 @@ impl<'o> Run<'o> {
         let step = self.session().global_step();
         let Some(mut first) = self.input.peek()? else {
             return match step {
-                0 => Err(no_batch(&self.input).into()),
+                0 => Err(gives_nothing(
+                    &self.cx,
+                    the_data(&self.cx.spec, self.input.name())?,
+                    TO_TRAIN,
+                )
+                .into()),
                 _ => Ok(Some(End::Data)),
             };
         };
@@ -843,22 +860,17 @@ pub(crate) fn training_data(cx: &DataContext, train: &Train) -> Result<Pipeline,
     }
 }
 
-/// The data of an evaluation, with a short last batch where the model takes it.
-pub(crate) fn evaluation_data(
-    cx: &DataContext,
-    set: &DataSet,
-    model: &Model,
-) -> Result<Pipeline, Error> {
+/// The context of the data of an evaluation, with a short last batch where the model takes it.
+pub(crate) fn evaluation_context(cx: &DataContext, set: &DataSet, model: &Model) -> DataContext {
     let remainder = match set.keeps_remainder(model) {
         true => Remainder::Keep,
         false => Remainder::Drop,
     };
-    let cx = DataContext {
+    DataContext {
         remainder,
         training: false,
         ..cx.clone()
-    };
-    Pipeline::open(&cx, set)
+    }
 }
 
 pub(crate) fn the_data<'a>(spec: &'a Spec, name: &str) -> Result<&'a DataSet, Error> {
@@ -946,16 +958,4 @@ fn losses_of(session: &Session) -> Vec<(String, f64)> {
     losses
         .filter_map(|(name, _)| Some((name.clone(), value(name)?)))
         .collect()
-}
-
-/// The error of a data set without a first batch.
-pub(crate) fn no_batch(data: &Input) -> DataError {
-    let message = format!("the data set `{}` gives nothing to train on", data.name());
-    let error = DataError::new(message);
-    match (data.records(), data.batch()) {
-        (Some(records), Some(batch)) if records > 0 && records < batch => error.help(format!(
-            "it has {records} records, and a batch takes {batch}; `remainder: keep` takes what there is"
-        )),
-        _ => error,
-    }
 }

@@ -122,7 +122,7 @@ pub(crate) const OTHER_FILES: SettingSignature = one(
 #[rustfmt::skip] // a table: one row a setting
 pub const SETTINGS: &[SettingSignature] = &[
     one("source", "tfrecord", "Records of Examples.", &[need("path", StrList), may("compression", Keyword(&["auto", "none", "gzip", "zlib"])), may("on_error", Calls("on_error"))]),
-    one("source", "csv", "Lines of comma-separated values; features are columns.", &[need("path", StrList), may("header", Bool), may("delimiter", Str), may("missing", StrList), may("on_error", Calls("on_error"))]),
+    one("source", "csv", "Lines of comma-separated values; features are columns.", &[need("path", StrList), may("header", Bool), may("delimiter", Str), may("missing", StrList), may("compression", Keyword(&["auto", "none", "gzip", "zlib"])), may("on_error", Calls("on_error"))]),
     one("source", "text", "Lines, words, characters or bytes of text.", &[need("path", StrList), may("unit", Keyword(&["line", "word", "character", "byte"])), may("compression", Keyword(&["auto", "none", "gzip", "zlib"])), may("on_error", Calls("on_error"))]),
     one("source", "idx", "Arrays in IDX files, one for each feature; records are their rows.", &[need("path", StrList)]),
     one("source", "npy", "Arrays of NumPy, one for each feature; records are their rows.", &[need("path", StrList)]),

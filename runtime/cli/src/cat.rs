@@ -6,7 +6,8 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use trainspec_formats::checkpoint::{CheckpointReader, Tensor, numpy};
+use trainspec::saver::{RECORDS_KEY, Records};
+use trainspec_formats::checkpoint::{CheckpointReader, Elements, Tensor, numpy};
 use trainspec_formats::files::{Durability, Replacement};
 use trainspec_formats::{Code, FileKind, FormatError};
 
@@ -105,6 +106,7 @@ fn cat(arguments: &Arguments) -> Result<(), Failure> {
             (Format::Text, Form::Npy) => {
                 numpy::put_npy(tensor.view(), &mut { out }).map_err(into_io_error)
             }
+            (Format::Text, Form::Text) if arguments.name == RECORDS_KEY => records(&tensor, out),
             (Format::Text, Form::Text) => layout::put(&arguments.name, &tensor, arguments.all, out),
         }
     };
@@ -119,6 +121,26 @@ fn cat(arguments: &Arguments) -> Result<(), Failure> {
             }
         }
     }
+}
+
+/// Writes the records of a checkpoint, each after a line with its name: the position of the input, the tables, the counters of hooks.
+fn records(tensor: &Tensor, out: &mut dyn Write) -> io::Result<()> {
+    let text = match tensor.elements() {
+        Elements::Strings(strings) if strings.len() == 1 => String::from_utf8_lossy(&strings[0]),
+        Elements::Strings(_) | Elements::Bytes(_) => {
+            return layout::put(RECORDS_KEY, tensor, true, out);
+        }
+    };
+    let Ok(records) = Records::parse(&text) else {
+        // Of another version: as it is.
+        return writeln!(out, "{}", escape_controls(&text));
+    };
+    for (i, (name, text)) in records.iter().enumerate() {
+        let gap = if i > 0 { "\n" } else { "" };
+        writeln!(out, "{gap}{}:", plain(name))?;
+        writeln!(out, "{}", escape_controls(text.trim_end()))?;
+    }
+    Ok(())
 }
 
 fn form_of(arguments: &Arguments) -> Form {

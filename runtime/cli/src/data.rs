@@ -141,6 +141,16 @@ fn text(report: &DataReport, elements: usize) {
         seconds * 1e3,
         rate
     ));
+    match report.unfilled {
+        0 => {}
+        1 => print("the last record does not fill a batch, and is left out"),
+        n => print(format_args!(
+            "the last {n} records do not fill a batch, and are left out"
+        )),
+    }
+    for note in &report.notes {
+        print(format_args!("note: {}", escape_controls(note)));
+    }
     if let Some(left_out) = &report.left_out {
         print(escape_controls(&left_out.to_string()));
     }
@@ -204,6 +214,8 @@ fn as_json(report: &DataReport, elements: usize) -> Value {
         "elements": report.elements,
         "records": report.records,
         "complete": report.complete,
+        "unfilled": report.unfilled,
+        "notes": report.notes,
         "left_out": report.left_out.as_ref().map(|left_out| {
             json!({ "records": left_out.records, "first": left_out.first })
         }),

@@ -298,3 +298,37 @@ fn specs_that_need_too_much_memory_are_refused() {
     let all = all.into_inner().unwrap();
     assert!(all.is_empty(), "{} cases:\n{}", all.len(), all.join("\n\n"));
 }
+
+/// Batches and windows that are much larger than their records: the limit is compared before they are allocated.
+#[test]
+fn large_batches_are_refused_before_they_are_allocated() {
+    let folder = Folder::new();
+    folder.write("points.csv", "1,2\n0,4\n".repeat(500));
+    let fill = "map y = fill([1_000_000], x);";
+    for stages in [
+        format!("{fill} repeat; batch 128;"),
+        format!("{fill} repeat; window (size: 128, shift: 1); batch 1;"),
+        format!("{fill} repeat; shuffle (buffer: 200); batch 2;"),
+        "repeat; batch 128; map z = fill([128, 1_000_000], x[0]); map y = z; map u = 2.0 * z;"
+            .to_owned(),
+    ] {
+        let text = format!(
+            "spec big; data points {{ source csv(\"points.csv\"); feature x: f32; feature y: f32; {stages} }}"
+        );
+        folder.write("big.trainspec", text);
+        let output = run(&folder, "data big.trainspec", 500_000);
+        let message = err(&output);
+        assert_eq!(output.status.code(), Some(2), "{stages}: {message}");
+        assert!(
+            message.contains("error[size-overflow]"),
+            "{stages}: {message}"
+        );
+    }
+    // Small records beside large ones are read in small blocks.
+    let text = "spec pair; data a { source csv(\"points.csv\"); feature x: f32; feature y: f32; }
+        data b { source csv(\"points.csv\"); feature u: f32; feature v: f32; map v = fill([1_000_000], u); }
+        data c { source zip(a, b); batch 4; }";
+    folder.write("pair.trainspec", text);
+    let output = run(&folder, "data pair.trainspec c --limit 3", 500_000);
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+}

@@ -297,3 +297,62 @@ fn a_warm_start_says_what_it_took_and_counts_once() {
         }
     }
 }
+
+#[test]
+fn a_pipeline_of_everything_is_never_killed() {
+    let folder = Folder::new();
+    let rows = |n: u32| {
+        (0..n)
+            .map(|i| format!("{i},{}\n", 2 * i))
+            .collect::<String>()
+    };
+    folder.write("points.csv", rows(60));
+    folder.write("more.csv", format!("{}red,1\n{}", rows(20), rows(9)));
+    folder.write(
+        "all.trainspec",
+        "spec all;
+        data a {
+            source csv([\"points.csv\", \"more.csv\"], on_error: skip(max: 2)); feature x: f32; feature y: f32;
+            interleave (cycle: 2, block: 3); map x = x + 0.1 * random_normal([]);
+        }
+        data b { source csv(\"points.csv\"); feature x: f32; feature y: f32; cache; shuffle; take 40; }
+        data both {
+            source mix(a: 2, b: 1, seed: 1); filter y < 100.0; window (size: 3, shift: 1);
+            map x = x[0] + 0.1 * x[1]; map y = y[2]; shuffle (buffer: 7, seed: 3); repeat; batch 4; prefetch 3;
+        }
+        model (x: f32[batch], y: f32[batch]) { param w: f32 = zeros(); loss mean(square(0.01 * (w * x - y))); }
+        train { data both; optimizer adam(0.01); steps 3_000; }
+        hooks { checkpoint (dir: \"run\", every: 100 steps); }
+        ",
+    );
+    let output = folder.run(&["verify-resume", "all.trainspec", "--kills", "3"]);
+    assert_eq!(code(&output), 0, "{}{}", out(&output), err(&output));
+    assert!(out(&output).contains("the same bits"), "{}", out(&output));
+}
+
+#[test]
+fn the_records_of_a_checkpoint_are_printed() {
+    let folder = folder(20);
+    assert_eq!(code(&folder.run(&["run", "line.trainspec"])), 0);
+    let printed = folder.run(&["cat", "runs/line", "_trainspec/records"]);
+    assert_eq!(code(&printed), 0, "{}", err(&printed));
+    let text = out(&printed);
+    assert!(
+        text.lines()
+            .any(|line| line == "input/1:" || line.starts_with("input")),
+        "{text}"
+    );
+    assert!(!text.contains("trainspec-records 1"), "{text}");
+}
+
+#[test]
+fn errors_of_data_have_their_place_as_json() {
+    let folder = folder(20);
+    folder.write("points.csv", "1,2\n3,red\n");
+    let output = folder.run(&["data", "line.trainspec", "--format", "json"]);
+    assert_eq!(code(&output), 2);
+    let found: serde_json::Value = serde_json::from_str(&out(&output)).unwrap();
+    let expected =
+        serde_json::json!({ "file": "points.csv", "line": 2, "record": null, "field": "y" });
+    assert_eq!(found["data"], expected, "{found}");
+}

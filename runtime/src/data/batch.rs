@@ -10,7 +10,7 @@ use crate::data::block::{Block, MAX_BLOCK_ROWS};
 use crate::data::origins::Origins;
 use crate::data::rows::{Column, each_data};
 use crate::data::{Position, Records, Stage, count_names};
-use crate::memory::Growth;
+use crate::memory::{self, Growth};
 use crate::{DataError, Error};
 
 /// Consecutive records as batches.
@@ -40,16 +40,16 @@ impl Batch {
 
     /// The next `size` records, or those that are left; `None` where there are none.
     fn collect(&mut self) -> Result<Option<Block>, Error> {
-        let mut growth = Growth::new("a batch", 1, "make the batch smaller");
+        let mut strings = Growth::new("a batch", 1, "make the batch smaller");
         let Some(first) = self.inner.next(self.size.min(MAX_BLOCK_ROWS))? else {
             return Ok(None);
         };
-        growth.add(first.bytes())?;
+        strings.add(first.string_bytes())?;
         if first.rows() == self.size {
             return Ok(Some(first));
         }
-        // Of a large batch no more memory is reserved than a few blocks take, before that many records are there.
-        let capacity = self.size.min(first.rows().max(MAX_BLOCK_ROWS));
+        let row_bytes = (first.bytes() - first.string_bytes()).div_ceil(first.rows() as u64);
+        let mut capacity = self.room(first.rows(), row_bytes)?;
         let (columns, mut origins) = first.into_columns();
         let column = |(name, values): (Arc<str>, Tensor)| {
             let mut column = Column::like(&values, capacity);
@@ -62,7 +62,13 @@ impl Batch {
             let Some(block) = self.inner.next(missing.min(MAX_BLOCK_ROWS))? else {
                 break;
             };
-            growth.add(block.bytes())?;
+            strings.add(block.string_bytes())?;
+            if origins.len() + block.rows() > capacity {
+                capacity = self.room(origins.len() + block.rows(), row_bytes)?;
+                columns
+                    .iter_mut()
+                    .for_each(|(_, column)| column.reserve(capacity));
+            }
             for ((_, column), (_, from)) in columns.iter_mut().zip(block.columns()) {
                 column.extend(from, 0..block.rows());
             }
@@ -71,6 +77,21 @@ impl Batch {
         let columns = columns.into_iter();
         let columns = columns.map(|(name, column)| (name, column.into_tensor()));
         Ok(Some(Block::records(columns.collect(), origins)))
+    }
+
+    /// For how many records memory is reserved where that many are there: of a large batch for twice as many, where there is so much.
+    fn room(&self, rows: usize, row_bytes: u64) -> Result<usize, Error> {
+        let fits = |rows: usize| {
+            let bytes = row_bytes.saturating_mul(rows as u64);
+            let buffer = (format!("{rows} records"), bytes);
+            memory::ensure_data("a batch", vec![buffer], "make the batch smaller")
+        };
+        let many = self.size.min(rows.saturating_mul(2).max(MAX_BLOCK_ROWS));
+        match fits(many) {
+            Ok(()) => Ok(many),
+            Err(_) if rows < many => fits(rows).map(|()| rows),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -92,6 +113,8 @@ pub(super) fn join(
         if settings.padding != Padding::None
             && let Some(values) = rows.get(name)
         {
+            let copy = (format!("`{name}`, padded"), values.ty().bytes());
+            memory::ensure_data("a batch", vec![copy], "make the batch smaller")?;
             let padded = pad(values, axes, &lengths);
             rows.set(&Arc::from(name.as_str()), padded);
         }

@@ -156,6 +156,13 @@ impl Block {
         columns.fold(self.origins.bytes(), u64::saturating_add)
     }
 
+    /// The bytes of its strings, which vary from record to record.
+    pub(super) fn string_bytes(&self) -> u64 {
+        let columns = self.columns.iter();
+        let columns = columns.map(|(_, column)| memory::tensor_bytes(column) - column.ty().bytes());
+        columns.fold(0, u64::saturating_add)
+    }
+
     /// The one element, as it is fed to a program.
     pub(super) fn into_element(self, files: &FileTable) -> Element {
         let is_batch = self.is_batch;
@@ -195,6 +202,12 @@ pub struct Element {
 }
 
 impl Element {
+    /// How many of its records belong to an epoch; a batch may have some of the next one.
+    pub(crate) fn records_of(&self, pass: u64) -> u64 {
+        let origins = self.locations.origins.iter();
+        origins.filter(|origin| origin.pass == pass).count() as u64
+    }
+
     /// The location of its first record.
     pub fn location(&self) -> Option<SourceLocation> {
         self.locations.get(0)

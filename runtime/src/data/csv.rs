@@ -5,16 +5,20 @@
 
 mod field;
 
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
+use trainspec_compiler::diag::nearest;
 use trainspec_compiler::ir::graph::Type;
-use trainspec_compiler::typed::Feature;
+use trainspec_compiler::typed::{self, Feature};
 use trainspec_formats::FormatError;
 use trainspec_formats::codecs::CsvReader;
-use trainspec_formats::files::SequentialFile;
+use trainspec_formats::files;
+use trainspec_formats::records::{Compression, ExpectedCompression};
 
 use crate::data::block::{Block, block_rows};
+use crate::data::kinds::{START_BYTES, kind_of};
 use crate::data::left_out::OnError;
 use crate::data::origins::{Origin, Origins, Unit};
 use crate::data::position::damaged;
@@ -31,6 +35,7 @@ pub(super) struct Csv {
     files: Vec<Arc<Path>>,
     /// The index of the first of them in the file table.
     first_file: u32,
+    compression: ExpectedCompression,
     delimiter: u8,
     header: bool,
     columns: Vec<Column>,
@@ -44,11 +49,24 @@ pub(super) struct Csv {
     on_error: OnError,
 }
 
+/// How the files of a source are written.
+pub(super) struct CsvForm<'s> {
+    pub(super) compression: typed::Compression,
+    pub(super) delimiter: u8,
+    pub(super) header: bool,
+    /// The fields that stand for a missing value.
+    pub(super) missing: Option<&'s [String]>,
+}
+
+/// The records of a file, after decompression.
+type Lines = CsvReader<Box<dyn Read + Send>>;
+
 /// A file that is being read.
 struct Open {
     /// The number of records read from it.
     number: u64,
-    lines: CsvReader<SequentialFile>,
+    compression: Compression,
+    lines: Lines,
     /// The fields of each feature.
     fields: Vec<Fields>,
     /// The number of fields of a line, and the line that it was taken from.
@@ -57,8 +75,6 @@ struct Open {
 
 /// The fields of a feature.
 enum Fields {
-    /// The file has no such column, and the default is used.
-    Default,
     /// That one, and those after it.
     From(usize),
     /// One for each element.
@@ -67,14 +83,17 @@ enum Fields {
 
 impl Fields {
     /// The field of an element.
-    fn of<'f>(&self, line: &'f CsvReader<SequentialFile>, i: usize) -> &'f [u8] {
+    fn of<'f>(&self, line: &'f Lines, i: usize) -> &'f [u8] {
         match self {
-            Fields::Default => b"",
             Fields::From(first) => &line.fields()[first + i],
             Fields::Each(all) => &line.fields()[all[i]],
         }
     }
 }
+
+/// What to do about a file that is not compressed as its source says.
+const LOOK_FOR_COMPRESSION: &str =
+    "`compression: auto` looks how each file is compressed; one that is cut has to be copied again";
 
 const WORD: &str = "csv";
 const VERSION: u32 = 2;
@@ -83,19 +102,19 @@ impl Csv {
     pub(super) fn new(
         cx: &DataContext,
         files: Vec<Arc<Path>>,
-        (delimiter, header): (u8, bool),
-        missing: Option<&[String]>,
+        form: CsvForm<'_>,
         features: &[Feature],
         on_error: OnError,
     ) -> Csv {
-        let column = |feature: &Feature| Column::new(feature, missing);
+        let column = |feature: &Feature| Column::new(feature, form.missing);
         let columns: Vec<Column> = features.iter().map(column).collect();
         Csv {
             storage: cx.storage.clone(),
             first_file: cx.files.add(&files, Unit::Line),
             files,
-            delimiter,
-            header,
+            compression: paths::expected_compression(form.compression),
+            delimiter: form.delimiter,
+            header: form.header,
             max_rows: block_rows(columns.iter().map(|column| &column.ty)),
             columns,
             file: 0,
@@ -108,16 +127,26 @@ impl Csv {
     /// Opens the current file and reads its header.
     fn open_file(&self) -> Result<Open, DataError> {
         let path = &self.files[self.file];
-        let file = self.storage.open(path);
-        let file =
-            file.map_err(|e| DataError::new(format!("cannot be read: {e}")).in_file(path))?;
-        let mut start = [0; 8];
-        // A length of a record has zeros.
-        if file.read_exact_at(0, &mut start).is_ok() && start.contains(&0) {
-            let error = DataError::new("is not text: it has NUL bytes").in_file(path);
-            return Err(error.help("TFRecord files are read by `source tfrecord(\"...\");`"));
+        let failed = |e: io::Error| DataError::new(format!("cannot be read: {e}")).in_file(path);
+        let file = self.storage.open(path).map_err(failed)?;
+        paths::ensure_compression(&*file, self.compression, path)?;
+        let mut start = [0; START_BYTES];
+        let length = file.length().map_or(0, |n| n.min(START_BYTES as u64)) as usize;
+        let start = match file.read_exact_at(0, &mut start[..length]) {
+            Ok(()) => &start[..length],
+            // What is wrong is said when it is read.
+            Err(_) => &[],
+        };
+        let opened = files::decompressed(file, self.compression);
+        let (compression, bytes) =
+            opened.map_err(|e| DataError::new(e.to_string()).in_file(path))?;
+        if compression == Compression::None
+            && let Some((what, help)) = kind_of(start).filter(|(what, _)| *what != "text")
+        {
+            let error = DataError::new(format!("is {what}, and no csv file")).in_file(path);
+            return Err(error.help(help));
         }
-        let mut lines = CsvReader::new(SequentialFile::new(file), self.delimiter);
+        let mut lines = CsvReader::new(bytes, self.delimiter);
         if !self.header {
             let mut next = 0;
             let mut fields = Vec::new();
@@ -127,13 +156,19 @@ impl Csv {
             }
             return Ok(Open {
                 number: 0,
+                compression,
                 lines,
                 fields,
                 width: None,
             });
         }
         let read = lines.read();
-        if !read.map_err(|e| malformed(e, path, lines.line()))? {
+        let is_compressed = compression != Compression::None;
+        let read = read.map_err(|e| match is_compressed && e.source.is_some() {
+            true => malformed(e, path, lines.line()).or_help(LOOK_FOR_COMPRESSION),
+            false => malformed(e, path, lines.line()),
+        });
+        if !read? {
             return Err(
                 DataError::new("is empty, and its first line should name the columns")
                     .in_file(path),
@@ -146,6 +181,7 @@ impl Csv {
         let fields = fields.map(|c| c.find(path, &names, self.delimiter));
         Ok(Open {
             number: 0,
+            compression,
             fields: fields.collect::<Result<_, _>>()?,
             width: Some((names.len(), lines.line())),
             lines,
@@ -173,25 +209,39 @@ impl Csv {
                     self.open.insert(open)
                 }
             };
-            let before = open.lines.position();
             let read = open.lines.read();
             let path = &self.files[self.file];
-            // A line that is no record was read all the same, unless its end was not found.
-            let is_read = open.lines.position() > before;
-            let is_data = read.as_ref().is_err_and(|e| e.source.is_none());
-            let read = read.map_err(|e| malformed(e, path, open.lines.line()));
-            if is_read && !matches!(read, Ok(false)) {
+            let is_lost = open.lines.is_lost();
+            let read = read.map_err(|e| {
+                let is_unreadable = e.source.is_some();
+                let error = malformed(e, path, open.lines.line());
+                match self.compression {
+                    ExpectedCompression::Is(Compression::Gzip | Compression::Zlib)
+                        if is_unreadable =>
+                    {
+                        error.or_help(LOOK_FOR_COMPRESSION)
+                    }
+                    _ => error,
+                }
+            });
+            // A line that is no record was read all the same, where it is known that it ends there.
+            if !is_lost && !matches!(read, Ok(false)) {
                 open.number += 1;
                 self.ordinal += 1;
             }
             match read {
                 Ok(true) => return Ok(true),
                 Ok(false) => {}
-                Err(error) if is_data && is_read => {
+                Err(error) if is_lost && self.on_error.is_skip() => {
+                    return Err(error.or_help(
+                        "it cannot be left out: where the next record begins is not known",
+                    ));
+                }
+                Err(error) if is_lost => return Err(error),
+                Err(error) => {
                     self.on_error.leave_out(error)?;
                     continue;
                 }
-                Err(error) => return Err(error),
             }
             self.open = None;
             self.file += 1;
@@ -213,7 +263,11 @@ impl Csv {
                 };
                 let message =
                     format!("there are {found} fields, but {what} (line {first}) has {width}");
-                return Err(DataError::new(message).in_file(&path).in_line(line));
+                let error = DataError::new(message).in_file(&path).in_line(line);
+                return Err(error.help(match found > width {
+                    true => "a field with the delimiter in it stands in quotes: `\"a,b\"`",
+                    false => "`on_error: skip(max: 10)` of the source leaves such lines out",
+                }));
             }
             Some(_) => {}
             None => {
@@ -275,10 +329,24 @@ fn malformed(error: FormatError, path: &Arc<Path>, line: u64) -> DataError {
     }
 }
 
+/// Reads that many records, those that are wrong among them, or up to the end.
+fn skip(lines: &mut Lines, records: u64, path: &Arc<Path>) -> Result<(), DataError> {
+    for _ in 0..records {
+        match lines.read() {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) if lines.is_lost() => return Err(malformed(error, path, lines.line())),
+            Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
 impl FileReader for Csv {
     fn count(&self) -> Option<u64> {
         paths::count_records(&*self.storage, &self.files, |file| {
-            let mut lines = CsvReader::new(SequentialFile::new(file), self.delimiter);
+            let (_, bytes) = files::decompressed(file, self.compression).ok()?;
+            let mut lines = CsvReader::new(bytes, self.delimiter);
             let mut count = 0_u64;
             while lines.read().ok()? {
                 count += 1;
@@ -350,6 +418,7 @@ impl Stage for Csv {
         self.on_error.position(at);
     }
 
+    /// A compressed file is read again up to the position.
     fn seek(&mut self, at: &mut Records<'_>) -> Result<(), Error> {
         self.on_error.seek(at)?;
         let [file, number, byte, line, first_line, ordinal] = at.pop(WORD, VERSION)?;
@@ -363,12 +432,25 @@ impl Stage for Csv {
             return Err(damaged(WORD, "has read records after the last file"));
         };
         let mut open = self.open_file()?;
-        let rest = paths::open_at(&*self.storage, path, byte)?;
-        if !self.ends_line(path, byte) {
-            let message = format!("has no line that ends at byte {byte}, where the position is");
-            return Err(paths::changed(DataError::new(message), path).into());
+        if open.compression == Compression::None {
+            let rest = paths::open_at(&*self.storage, path, byte)?;
+            if !self.ends_line(path, byte) {
+                let message =
+                    format!("has no line that ends at byte {byte}, where the position is");
+                return Err(paths::changed(DataError::new(message), path).into());
+            }
+            open.lines = CsvReader::resume(Box::new(rest), self.delimiter, byte, line);
+        } else {
+            skip(&mut open.lines, number, path)?;
+            if open.lines.position() != byte {
+                let found = open.lines.position();
+                let message = format!(
+                    "record {number} ends at byte {found}, and the position is after {byte}"
+                );
+                return Err(paths::changed(DataError::new(message), path).into());
+            }
+            at.read_again(number);
         }
-        open.lines = CsvReader::resume(rest, self.delimiter, byte, line);
         open.number = number;
         if !self.header && first_line > 0 {
             let width = self.columns.iter().map(|c| c.ty.elements()).sum();
@@ -380,39 +462,17 @@ impl Stage for Csv {
 }
 
 impl Column {
-    /// The fields of the feature, by the column names of a header.
+    /// The fields of the feature, by the column names of a header. A default stands for what is missing in a line, never for a column.
     fn find(&self, path: &Arc<Path>, names: &[String], delimiter: u8) -> Result<Fields, DataError> {
+        let find = |key: &str, elements| self.find_one(key, elements, path, names, delimiter);
         if self.feature.columns.is_empty() {
-            let first = self.find_one(
-                &self.feature.key,
-                self.ty.elements(),
-                path,
-                names,
-                delimiter,
-            )?;
-            return Ok(first.map_or(Fields::Default, Fields::From));
+            return find(&self.feature.key, self.ty.elements()).map(Fields::From);
         }
-        let columns = self.feature.columns.iter();
-        let each = columns.map(|key| self.find_one(key, 1, path, names, delimiter));
-        let each: Vec<Option<usize>> = each.collect::<Result<_, _>>()?;
-        // A default stands for all elements together.
-        let missing = each.iter().position(Option::is_none);
-        match missing {
-            None => Ok(Fields::Each(each.into_iter().flatten().collect())),
-            Some(_) if each.iter().all(Option::is_none) => Ok(Fields::Default),
-            Some(i) => {
-                let message = format!("there is no column `{}`", self.feature.columns[i]);
-                let error = DataError::new(message).in_file(path).in_line(1);
-                let help = format!(
-                    "there are other columns of `{}`, so its default does not stand for them",
-                    self.feature.name
-                );
-                Err(error.at(self.feature.span).help(help))
-            }
-        }
+        let each = self.feature.columns.iter().map(|key| find(key, 1));
+        each.collect::<Result<_, _>>().map(Fields::Each)
     }
 
-    /// The field of a column, which so many follow; `None` where there is none, and a default.
+    /// The field of a column, which so many follow.
     fn find_one(
         &self,
         key: &str,
@@ -420,7 +480,7 @@ impl Column {
         path: &Arc<Path>,
         names: &[String],
         delimiter: u8,
-    ) -> Result<Option<usize>, DataError> {
+    ) -> Result<usize, DataError> {
         let fail = |message: String| {
             DataError::new(message)
                 .in_file(path)
@@ -429,23 +489,8 @@ impl Column {
         };
         let mut found = (0..names.len()).filter(|i| names[*i] == key);
         let Some(first) = found.next() else {
-            if self.has_default() {
-                return Ok(None);
-            }
-            let mut shown: Vec<String> = names.iter().take(12).map(|n| format!("`{n}`")).collect();
-            if names.len() > 12 {
-                shown.push("...".to_owned());
-            }
-            let help = format!(
-                "its columns are {}; `feature {}: {} as \"NAME\";` reads another one",
-                shown.join(", "),
-                self.feature.name,
-                self.feature.ty
-            );
             let error = fail(format!("there is no column `{key}`"));
-            let only = names.first().filter(|_| names.len() == 1);
-            let other = only.and_then(|name| other_delimiter(Some(name.as_bytes()), delimiter));
-            return Err(error.help(other.unwrap_or(help)));
+            return Err(error.help(self.other_column(key, names, delimiter)));
         };
         if found.next().is_some() {
             return Err(fail(format!("there are two columns `{key}`")));
@@ -459,7 +504,29 @@ impl Column {
             let help = "columns that do not follow one another are named: `as [\"a\", \"b\"]`";
             return Err(fail(message).help(help));
         }
-        Ok(Some(first))
+        Ok(first)
+    }
+
+    /// What to write where a header does not name the column of the feature.
+    fn other_column(&self, key: &str, names: &[String], delimiter: u8) -> String {
+        if let [only] = names
+            && let Some(help) = other_delimiter(Some(only.as_bytes()), delimiter)
+        {
+            return help;
+        }
+        if names.iter().all(|name| name.parse::<f64>().is_ok()) {
+            return "the first line looks like data: leave out `header: true`".to_owned();
+        }
+        let mut shown: Vec<String> = names.iter().take(12).map(|n| format!("`{n}`")).collect();
+        if names.len() > 12 {
+            shown.push("...".to_owned());
+        }
+        let Feature { name, ty, .. } = &self.feature;
+        let columns = format!("its columns are {}", shown.join(", "));
+        match nearest(key, names.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`? {columns}"),
+            None => format!("{columns}; `feature {name}: {ty} as \"NAME\";` reads another one"),
+        }
     }
 }
 

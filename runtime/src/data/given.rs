@@ -18,10 +18,11 @@ use trainspec_compiler::typed::{
     Stage as TypedStage, StageKind,
 };
 use trainspec_formats::codecs::CsvReader;
-use trainspec_formats::files::SequentialFile;
+use trainspec_formats::files;
+use trainspec_formats::records::ExpectedCompression;
 
 use crate::data::block::{Block, NamedColumn};
-use crate::data::csv::Csv;
+use crate::data::csv::{Csv, CsvForm};
 use crate::data::left_out::OnError;
 use crate::data::origins::{Origin, Origins, Unit};
 use crate::data::tfrecord::TfRecord;
@@ -138,6 +139,7 @@ pub(crate) fn data_of_inputs(inputs: &[Feature], size: u64) -> DataSet {
         source: Source {
             kind: SourceKind::Csv {
                 files: Vec::new(),
+                compression: Compression::Auto,
                 delimiter: b',',
                 header: true,
                 missing: None,
@@ -306,14 +308,13 @@ fn csv(cx: &DataContext, set: &DataSet, path: &Arc<Path>) -> Result<Box<dyn Stag
         }
     }
     let files = vec![path.clone()];
-    let csv = Csv::new(
-        cx,
-        files,
-        (delimiter, header),
+    let form = CsvForm {
+        compression: Compression::Auto,
+        delimiter,
+        header,
         missing,
-        &features,
-        OnError::default(),
-    );
+    };
+    let csv = Csv::new(cx, files, form, &features, OnError::default());
     Ok(Box::new(csv))
 }
 
@@ -325,7 +326,9 @@ fn first_fields(
 ) -> Result<Option<usize>, DataError> {
     let file = cx.storage.open(path);
     let file = file.map_err(|e| DataError::new(format!("cannot be read: {e}")).in_file(path))?;
-    let mut lines = CsvReader::new(SequentialFile::new(file), delimiter);
+    let opened = files::decompressed(file, ExpectedCompression::Detect);
+    let (_, bytes) = opened.map_err(|e| DataError::new(e.to_string()).in_file(path))?;
+    let mut lines = CsvReader::new(bytes, delimiter);
     match lines.read() {
         Ok(true) => Ok(Some(lines.fields().len())),
         // What is wrong is said when it is read.
@@ -367,9 +370,8 @@ impl Stage for Given {
         unreachable!("predictions read records once");
     }
 
-    fn position(&self, _: &mut Position) {
-        unreachable!("predictions have no position to go on from");
-    }
+    /// Predictions go on from no position, but a stage may ask for one.
+    fn position(&self, _: &mut Position) {}
 
     fn seek(&mut self, _: &mut Records<'_>) -> Result<(), Error> {
         unreachable!("predictions have no position to go on from");

@@ -16,7 +16,7 @@ use crate::data::rows::Column;
 use crate::data::{DataContext, Position, Records, Stage, is_count_of};
 use crate::lru::LruCache;
 use crate::program::{Executable, FeedDict, Feeds, Fetched, InputView, prepare};
-use crate::{Cause, DataError, Error, State};
+use crate::{Cause, DataError, Error, State, memory};
 
 /// The capacity of the program cache of a stage, in block sizes: the powers of two up to [`MAX_BLOCK_ROWS`], and batch sizes.
 const MAX_CACHED_PROGRAMS: usize = 12;
@@ -111,6 +111,10 @@ impl Compute {
             };
             prepare(graph, &FetchSet::All, &cx.pipeline, &cx.engine)
         })?;
+        if let Some(planned) = executable.planned() {
+            let results = ("its values".to_owned(), memory::result_bytes(planned));
+            memory::ensure_data("a `map`", vec![results], "make the batch smaller")?;
+        }
         // Of a batch it is the state of that name, and of records a column.
         let key = feeds.keys.first().copied().unwrap_or(0);
         let step = is_batch.then(|| (GLOBAL_STEP.to_owned(), Tensor::scalar(key)));

@@ -18,9 +18,11 @@ mod given;
 mod image_files;
 mod input;
 mod interleave;
+mod kinds;
 mod left_out;
 mod map;
 mod mix;
+mod nothing;
 mod origins;
 mod paths;
 mod permute;
@@ -43,7 +45,7 @@ mod window;
 mod zip;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use trainspec_compiler::PipelineOptions;
 use trainspec_compiler::ir::CountName;
@@ -62,6 +64,7 @@ pub(crate) use given::{GivenData, RecordFormat, data_of_inputs};
 pub use input::{Batch, Input};
 pub use left_out::LeftOut;
 use left_out::OnError;
+pub(crate) use nothing::gives_nothing;
 pub use origins::FileTable;
 pub use position::{Position, Records};
 pub(crate) use rows::{each_data, stack};
@@ -146,6 +149,8 @@ pub struct DataContext {
     pub training: bool,
     /// The tables that are made of the training data.
     pub tables: SharedTables,
+    /// What was noticed while reading.
+    pub(crate) notes: Notes,
     /// The arrays and sources of the program.
     pub(crate) program: ProgramData,
 }
@@ -164,8 +169,37 @@ impl DataContext {
             remainder: Remainder::Drop,
             training: true,
             tables: SharedTables::default(),
+            notes: Notes::default(),
             program: options.registry.data.clone(),
         }
+    }
+}
+
+/// What sources notice of their data that is no error. Each note is given once; clones share them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Notes(Arc<Mutex<NoteList>>);
+
+#[derive(Debug, Default)]
+struct NoteList {
+    all: Vec<String>,
+    /// How many of them were taken.
+    taken: usize,
+}
+
+impl Notes {
+    fn add(&self, note: String) {
+        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !list.all.contains(&note) {
+            list.all.push(note);
+        }
+    }
+
+    /// Those that were added since the last call.
+    pub(crate) fn take(&self) -> Vec<String> {
+        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let from = list.taken;
+        list.taken = list.all.len();
+        list.all[from..].to_vec()
     }
 }
 
@@ -177,6 +211,12 @@ impl Times {
     pub(crate) fn elapsed(&self) -> impl Iterator<Item = (String, std::time::Duration)> {
         let watches = self.0.iter();
         watches.map(|(name, watch)| (name.clone(), watch.elapsed()))
+    }
+
+    /// The names of the stages with the elements that each gave.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (String, u64)> {
+        let watches = self.0.iter();
+        watches.map(|(name, watch)| (name.clone(), watch.count()))
     }
 }
 

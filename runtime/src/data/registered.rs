@@ -151,7 +151,7 @@ impl Stage for Registered {
                 let value = column.value(&mut record);
                 let value = value.map_err(|e| located(e).at(column.feature.span))?;
                 if i == columns.len() {
-                    columns.push(rows::Column::like(&value, max));
+                    columns.push(rows::Column::like(&value, max.min(origins.len() + 64)));
                 }
                 columns[i].extend(&value, 0..1);
             }

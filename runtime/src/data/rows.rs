@@ -140,6 +140,37 @@ impl Column {
         stride(&self.row)
     }
 
+    /// Windows of so many rows each, stacked, from their first rows.
+    pub(super) fn windows(
+        &self,
+        starts: impl ExactSizeIterator<Item = usize>,
+        size: usize,
+    ) -> Tensor {
+        let n = stride(&self.row);
+        let shape = [&[starts.len(), size], &self.row[..]].concat();
+        let data = each_data!(&self.data, values => {
+            let mut all = vec_on_huge_pages(starts.len() * size * n);
+            starts.for_each(|start| all.extend_from_slice(&values[start * n..][..size * n]));
+            all
+        });
+        Tensor::of(&shape, data)
+    }
+
+    /// Removes the first rows.
+    pub(super) fn remove_first(&mut self, rows: usize) {
+        let elements = rows * stride(&self.row);
+        self.rows -= rows;
+        let data = std::mem::replace(&mut self.data, Data::Bool(Vec::new()));
+        self.data = each_data!(data, values => without_first(values, elements));
+    }
+
+    /// Reserves memory for so many rows, and for no more.
+    pub(super) fn reserve(&mut self, rows: usize) {
+        let more = rows.saturating_sub(self.rows) * stride(&self.row);
+        let data = std::mem::replace(&mut self.data, Data::Bool(Vec::new()));
+        self.data = each_data!(data, values => with_room(values, more));
+    }
+
     /// The rows of a range.
     pub(super) fn slice(&self, range: Range<usize>) -> Tensor {
         let n = stride(&self.row);
@@ -160,6 +191,16 @@ impl Column {
     pub(super) fn into_tensor(self) -> Tensor {
         Tensor::of(&stacked(self.rows, &self.row), self.data)
     }
+}
+
+fn without_first<T>(mut values: Vec<T>, count: usize) -> Vec<T> {
+    values.drain(..count);
+    values
+}
+
+fn with_room<T>(mut values: Vec<T>, more: usize) -> Vec<T> {
+    values.reserve_exact(more);
+    values
 }
 
 fn empty_like<T>(_: &[T], capacity: usize) -> Vec<T> {

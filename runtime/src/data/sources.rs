@@ -139,13 +139,19 @@ fn reader(
 ) -> Box<dyn FileReader> {
     match &source.kind {
         SourceKind::Csv {
+            compression,
             delimiter,
             header,
             missing,
             ..
         } => {
-            let (form, missing) = ((*delimiter, *header), missing.as_deref());
-            Box::new(csv::Csv::new(cx, files, form, missing, features, on_error))
+            let form = csv::CsvForm {
+                compression: *compression,
+                delimiter: *delimiter,
+                header: *header,
+                missing: missing.as_deref(),
+            };
+            Box::new(csv::Csv::new(cx, files, form, features, on_error))
         }
         SourceKind::Text {
             compression, unit, ..

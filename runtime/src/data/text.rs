@@ -110,12 +110,7 @@ impl Text {
             storage: cx.storage.clone(),
             first_file: cx.files.add(&files, counted),
             files,
-            compression: match compression {
-                typed::Compression::Auto => ExpectedCompression::Detect,
-                typed::Compression::None => ExpectedCompression::Is(Compression::None),
-                typed::Compression::Gzip => ExpectedCompression::Is(Compression::Gzip),
-                typed::Compression::Zlib => ExpectedCompression::Is(Compression::Zlib),
-            },
+            compression: paths::expected_compression(compression),
             unit,
             name: Arc::from(feature.name.as_str()),
             feature: feature.clone(),
@@ -131,6 +126,7 @@ impl Text {
     fn open_file(&self, path: &Arc<Path>) -> Result<Open, DataError> {
         let failed = |e: io::Error| DataError::new(format!("cannot be read: {e}")).in_file(path);
         let file = self.storage.open(path).map_err(failed)?;
+        paths::ensure_compression(&*file, self.compression, path)?;
         let opened = files::decompressed(file, self.compression);
         let (compression, bytes) =
             opened.map_err(|e| DataError::new(e.to_string()).in_file(path))?;

@@ -9,6 +9,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use trainspec_compiler::diag::nearest;
 use trainspec_compiler::ir::graph::Type;
 use trainspec_compiler::ir::{DType, Tensor};
 use trainspec_compiler::typed::{self, Feature};
@@ -17,7 +18,7 @@ use trainspec_formats::examples::{self, Example, FeatureLists};
 use trainspec_formats::files::SequentialFile;
 use trainspec_formats::proto::feature::Kind;
 use trainspec_formats::records::{
-    Compression, ExpectedCompression, IndexedRecords, ReaderOptions, RecordIndex, RecordReader,
+    Compression, Ending, IndexedRecords, ReaderOptions, RecordIndex, RecordReader,
 };
 
 use crate::data::block::{Block, block_rows};
@@ -27,7 +28,7 @@ use crate::data::position::damaged;
 use crate::data::rows;
 use crate::data::sources::FileReader;
 use crate::data::values::{Value, bounded, defaults, tensor};
-use crate::data::{DataContext, Position, Records, Stage, count_names, paths, skip_decoded};
+use crate::data::{DataContext, Notes, Position, Records, Stage, count_names, paths, skip_decoded};
 use crate::env::Storage;
 use crate::{DataError, Error};
 
@@ -61,6 +62,7 @@ pub(super) struct TfRecord {
     /// Each file with an index of its records, and how many records are before it, where they are read by their indices.
     indices: Vec<(u64, IndexedRecords)>,
     on_error: OnError,
+    notes: Notes,
 }
 
 /// The current file, and the number of records read from it.
@@ -83,12 +85,7 @@ impl TfRecord {
         features: &[Feature],
         on_error: OnError,
     ) -> TfRecord {
-        let compression = match compression {
-            typed::Compression::Auto => ExpectedCompression::Detect,
-            typed::Compression::None => ExpectedCompression::Is(Compression::None),
-            typed::Compression::Gzip => ExpectedCompression::Is(Compression::Gzip),
-            typed::Compression::Zlib => ExpectedCompression::Is(Compression::Zlib),
-        };
+        let compression = paths::expected_compression(compression);
         let columns: Vec<Column> = features.iter().map(Column::new).collect();
         TfRecord {
             storage: cx.storage.clone(),
@@ -97,6 +94,8 @@ impl TfRecord {
             files,
             options: ReaderOptions {
                 compression,
+                // TensorFlow takes a file that is cut in a header for one that ends there; no record is lost here without a word.
+                ending: Ending::Strict,
                 ..ReaderOptions::default()
             },
             max_rows: block_rows(columns.iter().map(|column| &column.ty)),
@@ -110,6 +109,7 @@ impl TfRecord {
             open: None,
             indices: Vec::new(),
             on_error,
+            notes: cx.notes.clone(),
         }
     }
 
@@ -131,6 +131,7 @@ impl TfRecord {
             let error = DataError::new("is text, and no TFRecord file").in_file(path);
             return Err(error.help("comma-separated values are read by `source csv(\"...\");`"));
         }
+        paths::ensure_compression(&*file, self.options.compression, path)?;
         RecordReader::new(SequentialFile::new(file), &self.options).map_err(|e| corrupt(e, path))
     }
 
@@ -140,7 +141,44 @@ impl TfRecord {
         if std::mem::replace(&mut self.looked, true) || self.resumed {
             return Ok(());
         }
+        self.note_missing_features()?;
         self.reject_missing_features(MAX_LOOKED_AT)
+    }
+
+    /// Notes a feature whose default stands in for all of the first records: it may be misspelt.
+    fn note_missing_features(&self) -> Result<(), DataError> {
+        for column in self.columns.iter().filter(|c| c.defaults.is_some()) {
+            let records = match self.has_feature(column, MAX_LOOKED_AT)? {
+                Some(true) => continue,
+                Some(false) => "no record".to_owned(),
+                None => format!("none of the first {MAX_LOOKED_AT} records"),
+            };
+            let key = &column.feature.key;
+            let names = self.first_names()?;
+            let near = match nearest(key, names.iter().map(String::as_str)) {
+                Some(near) => format!("; did you mean `{near}`?"),
+                None => String::new(),
+            };
+            self.notes.add(format!(
+                "{records} has a feature `{key}`, so its default stands in for all{near}"
+            ));
+        }
+        Ok(())
+    }
+
+    /// The names of the features of the first record.
+    fn first_names(&self) -> Result<Vec<String>, DataError> {
+        for path in &self.all {
+            let mut reader = self.open_file(path)?;
+            if let Ok(Some(record)) = reader.next() {
+                let decoded = Decoded::of(record, false)?;
+                let features = decoded.example.features.unwrap_or_default();
+                let mut names: Vec<String> = features.feature.keys().cloned().collect();
+                names.sort_unstable();
+                return Ok(names);
+            }
+        }
+        Ok(Vec::new())
     }
 
     /// Rejects a feature of varying length that no record of all files has, up to a number of records: it is misspelt, not empty everywhere.
@@ -776,10 +814,12 @@ impl Column {
         if names.len() > 12 {
             shown.push("...".to_owned());
         }
+        let near = nearest(key, names.iter().copied());
+        let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
         let help = match shown.is_empty() {
             true => "the record has no features".to_owned(),
             false => format!(
-                "its features are {}; a default replaces a missing value: `feature {}: {} = 0;`",
+                "{near}its features are {}; a default replaces a missing value: `feature {}: {} = 0;`",
                 shown.join(", "),
                 self.feature.name,
                 self.feature.ty
@@ -832,7 +872,22 @@ impl Column {
                     "`{}` has {has}, and is read as `{}`",
                     self.feature.key, self.feature.ty
                 );
-                Err(DataError::new(message).at(self.feature.span))
+                let (own, name) = (&self.feature, &self.feature.name);
+                let stored = match kind {
+                    Kind::BytesList(_) => DType::String,
+                    Kind::FloatList(_) => DType::F32,
+                    Kind::Int64List(_) => DType::I64,
+                };
+                let written = own.ty.with_dtype(stored);
+                let help = match (stored, dtype) {
+                    (DType::String, _) | (_, DType::String) => {
+                        format!("read it as it is stored: `feature {name}: {written};`")
+                    }
+                    _ => format!(
+                        "read it as it is stored, and convert it: `feature {name}: {written};` and `map {name} = cast({name}, {dtype});`"
+                    ),
+                };
+                Err(DataError::new(message).at(own.span).help(help))
             }
         }
     }

@@ -8,15 +8,23 @@ use trainspec_compiler::typed::{Source, SourceKind, StageKind};
 
 use crate::Error;
 use crate::data::block::Block;
-use crate::data::{Position, Records, Stage};
+use crate::data::{Position, Records, Stage, elements_of};
 
-/// The nanoseconds that were spent in a stage and those before it.
+/// The nanoseconds that were spent in a stage and those before it, and the elements that it gave.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Stopwatch(Arc<AtomicU64>);
+pub(super) struct Stopwatch(Arc<AtomicU64>, Arc<AtomicU64>);
 
 impl Stopwatch {
     pub(super) fn elapsed(&self) -> Duration {
         Duration::from_nanos(self.0.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.1.load(Ordering::Relaxed)
+    }
+
+    fn add(&self, elements: u64) {
+        self.1.fetch_add(elements, Ordering::Relaxed);
     }
 
     fn measure<R>(&self, work: impl FnOnce() -> R) -> R {
@@ -47,11 +55,15 @@ impl Timed {
 
 impl Stage for Timed {
     fn next(&mut self, max: usize) -> Result<Option<Block>, Error> {
-        self.watch.measure(|| self.inner.next(max))
+        let block = self.watch.measure(|| self.inner.next(max))?;
+        self.watch.add(elements_of(block.as_ref()));
+        Ok(block)
     }
 
     fn advance(&mut self, max: u64) -> Result<u64, Error> {
-        self.watch.measure(|| self.inner.advance(max))
+        let advanced = self.watch.measure(|| self.inner.advance(max))?;
+        self.watch.add(advanced);
+        Ok(advanced)
     }
 
     fn indexed(&mut self) -> Result<Option<u64>, Error> {
@@ -59,7 +71,9 @@ impl Stage for Timed {
     }
 
     fn read(&mut self, indices: &[u64]) -> Result<Block, Error> {
-        self.watch.measure(|| self.inner.read(indices))
+        let block = self.watch.measure(|| self.inner.read(indices))?;
+        self.watch.add(elements_of(Some(&block)));
+        Ok(block)
     }
 
     fn restart(&mut self) {

@@ -4,13 +4,15 @@
 //! Records get new ordinals, and their place is that of the first part.
 
 use crate::Error;
-use crate::data::block::Block;
+use crate::data::block::{Block, MAX_BLOCK_BYTES, MAX_BLOCK_ROWS};
 use crate::data::position::flag;
 use crate::data::{Position, Records, Stage};
 
 /// Data sets side by side.
 pub(super) struct Zip {
     parts: Vec<Box<dyn Stage>>,
+    /// The bytes of a record of all parts, once one was read: blocks are bounded by them.
+    row_bytes: Option<u64>,
     /// The records of this epoch.
     ordinal: u64,
     /// Whether one of the parts has ended; the others may be further.
@@ -24,8 +26,23 @@ impl Zip {
     pub(super) fn new(parts: Vec<Box<dyn Stage>>) -> Zip {
         Zip {
             parts,
+            row_bytes: None,
             ordinal: 0,
             ended: false,
+        }
+    }
+
+    /// The most records of a block: one, until it is known how large they are.
+    fn max_rows(&self) -> usize {
+        let rows = self
+            .row_bytes
+            .map_or(1, |bytes| MAX_BLOCK_BYTES / bytes.max(1));
+        rows.clamp(1, MAX_BLOCK_ROWS as u64) as usize
+    }
+
+    fn measure(&mut self, block: &Block) {
+        if self.row_bytes.is_none() && block.rows() > 0 {
+            self.row_bytes = Some(block.bytes() / block.rows() as u64);
         }
     }
 
@@ -59,6 +76,7 @@ impl Stage for Zip {
         if self.ended {
             return Ok(None);
         }
+        let max = max.min(self.max_rows());
         let (mut blocks, mut rows) = (Vec::with_capacity(self.parts.len()), max);
         for (i, part) in self.parts.iter_mut().enumerate() {
             let block = match i {
@@ -76,6 +94,7 @@ impl Stage for Zip {
         let blocks = blocks.into_iter().map(|block| block.first(rows));
         let block = side_by_side(blocks.collect(), self.ordinal);
         self.ordinal += rows as u64;
+        self.measure(&block);
         Ok(Some(block))
     }
 
@@ -115,7 +134,7 @@ impl Stage for Zip {
 
     fn read(&mut self, indices: &[u64]) -> Result<Block, Error> {
         let mut blocks = Vec::with_capacity(self.parts.len());
-        let mut rows = indices.len();
+        let mut rows = indices.len().min(self.max_rows());
         for (i, part) in self.parts.iter_mut().enumerate() {
             let mut own = vec![part.read(&indices[..rows])?];
             let mut found = own[0].rows();
@@ -135,7 +154,9 @@ impl Stage for Zip {
         });
         let origins = origins.collect();
         let columns = blocks.into_iter().flat_map(|block| block.into_columns().0);
-        Ok(Block::records(columns.collect(), origins))
+        let block = Block::records(columns.collect(), origins);
+        self.measure(&block);
+        Ok(block)
     }
 
     fn restart(&mut self) {

@@ -12,16 +12,20 @@ use trainspec_formats::proto::Summary;
 
 use crate::coordinator::Coordinator;
 use crate::curves::Curves;
-use crate::data::Pipeline;
+use crate::data::{DataContext, Pipeline, gives_nothing};
 use crate::hooks::event_files::EventFiles;
 use crate::hooks::{SessionRunContext, SessionRunHook, SessionRunValues};
 use crate::registry::Feeds;
 use crate::session::{Event, EventQueue, Mean, Session, Timer};
+use crate::trainer::the_data;
 use crate::{DataError, Error, StopToken};
 
 /// What the record of an evaluation is called, before its name: it was due at the step of the checkpoint and a stop cut it short, so a run
 /// that goes on makes it first.
 const OWED_RECORD: &str = "eval/owed/1/";
+
+/// What its data is read for.
+pub(crate) const TO_EVALUATE: &str = " to evaluate on";
 
 /// An evaluation of a spec.
 pub(crate) struct EvalHook {
@@ -128,9 +132,13 @@ impl EvalHook {
         self.failure = failure.clone();
     }
 
-    /// Reads its first batch: what cannot be read is an error before the first step, not after hours.
-    pub(crate) fn check_data(&mut self) -> Result<(), Error> {
-        self.data.next()?;
+    /// Reads its first batch, which there must be: what cannot be read is an error before the first step, not after hours.
+    pub(crate) fn check_data(&mut self, cx: &DataContext) -> Result<(), Error> {
+        let first = self.data.next()?;
+        if first.is_none() {
+            let set = the_data(&cx.spec, &self.eval.data)?;
+            return Err(gives_nothing(cx, set, TO_EVALUATE).into());
+        }
         self.data.rewind();
         Ok(())
     }
@@ -178,7 +186,7 @@ impl EvalHook {
         }
         if batches == 0 {
             let message = format!(
-                "the data set `{}` gives nothing to evaluate on",
+                "the data set `{}` gives nothing{TO_EVALUATE}",
                 self.data.name
             );
             return Err(DataError::new(message).into());

@@ -34,7 +34,7 @@ pub(crate) use best::{BEST_FOLDER, BestSaver};
 pub(crate) use checkpoint::CheckpointHook;
 pub use checkpoint_saver::{CheckpointSaverHook, CheckpointSaverListener};
 pub(crate) use early_stop::EarlyStopHook;
-pub(crate) use eval::{EvalFailure, EvalHook, RaiseHook};
+pub(crate) use eval::{EvalFailure, EvalHook, RaiseHook, TO_EVALUATE};
 pub(crate) use event_files::EventFiles;
 pub use feed_fn::{FeedFn, FeedFnHook};
 pub use final_ops::{FinalOpsHook, FinalOpsValues};

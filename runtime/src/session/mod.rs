@@ -657,7 +657,7 @@ impl Session {
     /// session.check_finite();
     /// let error = session.step(&[("x", InputView::new(&[3], &[1.0_f32, -1.0, 2.0]))]).unwrap_err();
     /// let label = "the first value that is not finite: `log` of -1 is not a number at [1]";
-    /// assert_eq!(error.diagnostic().label, label);
+    /// assert_eq!(&*error.diagnostic().label, label);
     /// assert_eq!(session.state().get("a").unwrap().to_f64s(), [1.0]);
     /// # Ok::<(), trainspec::Error>(())
     /// ```

@@ -150,10 +150,7 @@ fn what_a_file_of_arrays_has_and_a_feature_has_not_is_an_error() {
         one(&images[..20], "u8[2, 2]"),
         "x: its header says [3, 2, 2], which takes 28 bytes, and the file has 20"
     );
-    assert_eq!(
-        one(b"MNIST", "u8"),
-        "x: it does not begin with the two zeros of an IDX file"
-    );
+    assert_eq!(one(b"MNIST", "u8"), "x: is text, and no file of `idx`");
     assert_eq!(
         one(&idx(7, &[1], &[0]), "u8"),
         "x: there is no type of elements 0x07 (at byte 2)"

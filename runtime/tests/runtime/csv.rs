@@ -70,12 +70,10 @@ fn numbers_are_rounded_once() {
 #[test]
 fn a_default_replaces_missing_values() {
     let env = MemoryEnv::new(&[("a.csv", b"x,y\n,1\n2,\n")]);
-    let settings = "source csv(\"a.csv\", header: true);
-        feature x: i64 = 7; feature y: i64 = -1; feature z: f32[2] = [0.5, 1];";
+    let settings = "source csv(\"a.csv\", header: true); feature x: i64 = 7; feature y: i64 = -1;";
     let found = read(&env, settings, 9).unwrap();
     assert_eq!(ints(&found, "x"), [7, 2]);
     assert_eq!(ints(&found, "y"), [1, -1]);
-    assert_eq!(found[0].values["z"], Tensor::new(&[2], vec![0.5_f32, 1.0]));
 }
 
 #[test]
@@ -424,4 +422,132 @@ fn columns_make_a_vector_by_their_names() {
     assert_eq!(error, "a.csv:1: there is no column `z`");
     let error = read("[\"a\", \"d\"]").unwrap_err().to_string();
     assert_eq!(error, "a.csv:3: column `d`: `x` is no f32");
+}
+
+#[test]
+fn a_default_does_not_stand_for_a_column_that_is_not_there() {
+    let settings = |feature: &str| format!("csv(\"a.csv\", header: true); feature {feature};");
+    for feature in ["labl: i64 = 3", "z: f32[2] as [\"labl\", \"x\"] = [0.5, 1]"] {
+        let message = error(b"x,label\n1,2\n", &settings(feature));
+        assert_eq!(message, "a.csv:1: there is no column `labl`");
+    }
+    let env = MemoryEnv::new(&[("a.csv", b"x,label\n1,2\n")]);
+    let found = read(&env, &format!("source {}", settings("labl: i64 = 3")), 9).unwrap_err();
+    let help = found.diagnostic().help;
+    assert_eq!(help, ["did you mean `label`? its columns are `x`, `label`"]);
+}
+
+#[test]
+fn a_compressed_file_is_read_as_it_was_before() {
+    use std::io::Write;
+    let lines: String = (0..500).map(|i| format!("{i},\"{i}\n\"\n")).collect();
+    let text = format!("x,y\n{lines}");
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(text.as_bytes()).unwrap();
+    let gzip = gzip.finish().unwrap();
+    let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+    zlib.write_all(text.as_bytes()).unwrap();
+    let zlib = zlib.finish().unwrap();
+    let files: [(&str, &[u8]); 3] = [
+        ("a.csv", text.as_bytes()),
+        ("a.csv.gz", &gzip),
+        ("a.csv.z", &zlib),
+    ];
+    let env = MemoryEnv::new(&files);
+    let settings = |source: &str| {
+        format!(
+            "source csv({source}, header: true); feature x: i64; feature y: string; shuffle (buffer: 20, seed: 1); batch 3;"
+        )
+    };
+    let plain = read(&env, &settings("\"a.csv\""), 999).unwrap();
+    for source in [
+        "\"a.csv.gz\"",
+        "\"a.csv.gz\", compression: gzip",
+        "\"a.csv.z\", compression: zlib",
+    ] {
+        let settings = settings(source);
+        let found = read(&env, &settings, 999).unwrap();
+        assert_eq!(ints(&found, "x"), ints(&plain, "x"), "{source}");
+        // It goes on from any position, with the same records and lines.
+        let mut first = crate::support::open(&env, &settings, 0).unwrap();
+        for _ in 0..70 {
+            first.next().unwrap().unwrap();
+        }
+        let mut second = crate::support::open(&env, &settings, 0).unwrap();
+        second.seek(&first.position()).unwrap();
+        for _ in 0..20 {
+            let (a, b) = (first.next().unwrap(), second.next().unwrap());
+            assert_eq!(a, b, "{source}");
+            let line = a.unwrap().location().unwrap().to_string();
+            assert!(line.starts_with("a.csv."), "{line}");
+        }
+    }
+    // One that is cut is an error.
+    let env = MemoryEnv::new(&[("a.csv.gz", &gzip[..gzip.len() / 2])]);
+    let settings = settings("\"a.csv.gz\", on_error: skip(max: 99)");
+    let error = read(&env, &settings, 999).unwrap_err().to_string();
+    assert!(error.starts_with("a.csv.gz: cannot be read"), "{error}");
+    // So is one of another file whose name alone says so.
+    let env = MemoryEnv::new(&[("a.csv", &text.as_bytes()[..900])]);
+    let settings = "csv(\"a.csv\", header: true, compression: gzip); feature x: i64;";
+    let found = read(&env, &format!("source {settings}"), 9).unwrap_err();
+    assert_eq!(found.to_string(), "a.csv: is not compressed by gzip");
+}
+
+#[test]
+fn columns_without_a_header_have_no_names() {
+    for feature in ["a: f32 as \"2\"", "a: f32 as \"a\"", "a: f32[2] as \"b\""] {
+        let text =
+            format!("spec t; data d {{ source csv(\"a.csv\"); feature {feature}; batch 2; }}");
+        let errors = check_errors(&text);
+        assert_eq!(errors, ["without a header the columns have no names"]);
+    }
+}
+
+#[test]
+fn what_a_field_or_a_file_is_instead_is_said() {
+    let help = |bytes: &[u8], settings: &str| {
+        let env = MemoryEnv::new(&[("a.csv", bytes)]);
+        let error = read(&env, &format!("source {settings}"), 9).unwrap_err();
+        let diagnostic = error.diagnostic();
+        format!("{}; {}", diagnostic.message, diagnostic.help.join("; "))
+    };
+    let x = |dtype: &str| {
+        format!("csv(\"a.csv\", header: true, delimiter: \";\"); feature x: {dtype};")
+    };
+    for (bytes, settings, expected) in [
+        (&b"x\n1,5\n"[..], x("f32"), "decimal comma"),
+        (
+            b"x\n1e3\n",
+            x("i64"),
+            "`feature x: f64;` and `map x = cast(x, i64);`",
+        ),
+        (b"x;y\n1;2;3\n", x("i64"), "stands in quotes"),
+        (b"1;2\n3;4\n", x("i64"), "leave out `header: true`"),
+        (
+            b"PAR1\x15\x04\x15\x10",
+            x("i64"),
+            "is a Parquet file, and no csv file",
+        ),
+        (b"\x93NUMPY\x01\x00", x("i64"), "`source npy"),
+        (b"\xff\xfex\0\n\0", x("i64"), "UTF-16"),
+        (b"PK\x03\x04\x14\x00", x("i64"), "xlsx"),
+        (
+            b"x\n1\n",
+            "csv(\"b.csv\", header: true); feature x: i64;".to_owned(),
+            "did you mean `a.csv`?",
+        ),
+        (
+            b"x\n1\n",
+            "csv(\"b*.csv\"); feature x: i64;".to_owned(),
+            "the working folder",
+        ),
+    ] {
+        let found = help(bytes, &settings);
+        assert!(found.contains(expected), "{found}");
+    }
+    let env = MemoryEnv::new(&[("pics/cat/1.png", b"")]);
+    let settings = "source files(\"pics\"); feature image: u8[1, 1, 1];";
+    let error = read(&env, settings, 9).unwrap_err().diagnostic();
+    assert_eq!(error.help, ["name its files: `pics/*/*.png`"]);
 }

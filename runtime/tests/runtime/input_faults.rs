@@ -1,19 +1,25 @@
 //! The input beside faults of its files: every stage with every fault, on its thread and without one. Nothing hangs, the first error is
 //! reported and stays, the batches before it are right, and the input goes on from them once the fault is over.
 
-use std::io;
+use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use trainspec::env::ReadAt;
 use trainspec::internals::data::{Batch, DataContext, Input, Pipeline};
+use trainspec::registry::Registry;
+use trainspec::{Code, Error};
+use trainspec_compiler::ir::Tensor as IrTensor;
 use trainspec_compiler::typed::Spec;
 use trainspec_formats::records::Compression;
+use trainspec_formats::tensor::Tensor;
 
+use crate::arrays::{gzip, idx, npy, npz};
+use crate::image_files::png;
 use crate::positions::{Draws, pipeline, run};
-use crate::support::{MemoryEnv, context, eventually, numbers, spec, threads};
+use crate::support::{MemoryEnv, context, context_with, eventually, numbers, spec, threads};
 use crate::tfrecord::{file, int64s};
 
 /// What happens to the reads of the data from some read on.
@@ -102,8 +108,50 @@ fn disturbed(
 /// How many batches are compared, of pipelines that do not end.
 const LIMIT: usize = 30;
 
+/// Ends the process where a test takes this long: a hang would never end.
+const HANG: Duration = Duration::from_secs(120);
+
+/// Watches over a test, until it is dropped.
+struct Watchdog {
+    done: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Watchdog {
+    fn new(what: String) -> Watchdog {
+        let done = Arc::new(AtomicBool::new(false));
+        let own = done.clone();
+        let start = Instant::now();
+        let thread = std::thread::spawn(move || {
+            while !own.load(Ordering::SeqCst) {
+                if start.elapsed() > HANG {
+                    // Past the capture of what a test prints.
+                    let _ = writeln!(io::stderr(), "the input hangs: {what}");
+                    std::process::exit(101);
+                }
+                std::thread::park_timeout(Duration::from_secs(1));
+            }
+        });
+        Watchdog {
+            done,
+            thread: Some(thread),
+        }
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        self.done.store(true, Ordering::SeqCst);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}
+
 /// Runs a pipeline beside every fault, from a read on that depends on `draws`.
 fn check(env: &MemoryEnv, settings: &str, name: &str, draws: &mut Draws) {
+    let _watchdog = Watchdog::new(settings.to_owned());
     let spec = spec(&format!("spec test; data {name} {{ {settings} }}"));
     let (cx, counted) = disturbed(env, &spec, Fault::Slow, u64::MAX);
     let open = |cx: &DataContext| Pipeline::open(cx, &spec.data[0]).map(Input::new);
@@ -246,6 +294,7 @@ fn a_thousand_inputs_of_several_files_start_and_stop() {
         data b { source csv(\"m.csv\", on_error: skip(max: 1)); feature x: i64; repeat; take 30; }";
     let spec = spec(text);
     let cx = context(&env, &spec, 1);
+    let _watchdog = Watchdog::new(text.to_owned());
     for round in 0..1000_usize {
         let pipeline = Pipeline::open(&cx, &spec.data[0]).unwrap();
         let mut input = Input::new(pipeline).ahead();
@@ -268,4 +317,85 @@ fn random_pipelines_stand_faults() {
         println!("seed {seed}: {settings}");
         check(&env, &settings, "random", &mut draws);
     }
+}
+
+#[test]
+fn every_kind_of_file_stands_every_fault() {
+    let values: Vec<u8> = (0..40).collect();
+    let tensor = Tensor::from_values(&[40], &values).unwrap();
+    let text = b"one two three\n".repeat(9);
+    let mut files: Vec<(String, Vec<u8>)> = (0..9_u8)
+        .map(|i| {
+            let pixels = [i, 2 * i];
+            (
+                format!("p/{i}.png"),
+                png(2, 1, ::png::ColorType::Grayscale, &pixels),
+            )
+        })
+        .collect();
+    files.extend([
+        ("a.idx".to_owned(), idx(8, &[40], &values)),
+        ("a.npy".to_owned(), npy(&tensor)),
+        ("a.npz".to_owned(), npz(&[("x", &tensor)])),
+        ("a.txt".to_owned(), text.clone()),
+        ("a.txt.gz".to_owned(), gzip(&text)),
+        ("n.csv.gz".to_owned(), gzip(&numbers(40))),
+    ]);
+    let files: Vec<(&str, &[u8])> = files.iter().map(|(n, b)| (n.as_str(), &b[..])).collect();
+    let env = MemoryEnv::new(&files);
+    for (i, settings) in [
+        "source idx(x: \"a.idx\"); feature x: u8; shuffle; batch 3;",
+        "source npy(x: \"a.npy\"); feature x: u8; batch 3; epochs 2;",
+        "source npz(\"a.npz\"); feature x: u8; shuffle; repeat; batch 3;",
+        "source text(\"a.txt\"); feature line: string; shuffle; batch 2;",
+        "source text(\"a.txt\", unit: word); feature word: string; batch 4;",
+        "source text(\"a.txt.gz\", unit: byte); feature x: u8; window (size: 5, shift: 1); batch 4;",
+        "source csv(\"n.csv.gz\"); feature x: i64; shuffle (buffer: 5); batch 3; epochs 2;",
+        "source files(\"p/*.png\"); feature image: u8[1, 2, 1]; feature path: string; shuffle; batch 2;",
+    ]
+    .iter()
+    .enumerate()
+    {
+        println!("{settings}");
+        check(&env, settings, "kinds", &mut Draws::new(50 + i as i64));
+    }
+}
+
+/// An iterator of a program that fails, or panics, on the thread that prepares batches.
+#[test]
+fn an_iterator_that_fails_ahead_is_reported_in_its_turn() {
+    let _watchdog = Watchdog::new("a registered source".to_owned());
+    for panics in [false, true] {
+        let registry = Registry::default().source("failing", &[], move |_| {
+            let record = move |i: i64| match i {
+                20 if panics => panic!("the sensor is gone"),
+                20 => Err(Error::new(Code::Unavailable, "the sensor is gone")),
+                _ => Ok(vec![("x".to_owned(), IrTensor::scalar(i))]),
+            };
+            Ok(Box::new((0..40).map(record)))
+        });
+        let text =
+            "spec test; data failing { source \"failing\"; feature x: i64; batch 3; prefetch 4; }";
+        let spec = spec(text);
+        let cx = context_with(&MemoryEnv::new(&[]), &spec, 0, registry);
+        let open = || Input::new(Pipeline::open(&cx, &spec.data[0]).unwrap());
+        let (expected, failure) = run(&mut open(), LIMIT);
+        let (found, error) = run(&mut open().ahead(), LIMIT);
+        assert!(
+            is_prefix(&found, &expected) && found.len() >= 5,
+            "{}",
+            found.len()
+        );
+        assert_eq!(error, failure);
+        assert!(error.unwrap().contains("the sensor is gone"));
+        let mut input = open().ahead();
+        input.next().unwrap().unwrap();
+        let position = input.position().clone();
+        let _ = run(&mut input, LIMIT);
+        // It goes on from before the failure.
+        input.seek(&position).unwrap();
+        let again = input.next().unwrap().unwrap();
+        assert_eq!(again.element, expected[1].element);
+    }
+    eventually("no thread is left", || threads("data failing") == 0);
 }

@@ -4,7 +4,9 @@ use trainspec::internals::data::Pipeline;
 use trainspec_formats::records::Compression;
 
 use crate::positions::check;
-use crate::support::{MemoryEnv, check_errors, context, ints, numbers, read, read_seeded, spec};
+use crate::support::{
+    MemoryEnv, check_errors, check_warnings, context, ints, numbers, read, read_seeded, spec,
+};
 use crate::tfrecord::{file, int64s};
 
 /// Files of lines: 10, 11, ... in the first, 20, 21, ... in the second.
@@ -353,4 +355,43 @@ fn mistakes_in_joined_data_sets_are_errors() {
         let errors = check_errors(&text);
         assert_eq!(errors, [message], "{settings}");
     }
+}
+
+#[test]
+fn what_a_split_or_a_prefetch_does_not_do_is_warned_of() {
+    let warnings = |train: &str, eval: &str, rest: &str| {
+        let text = format!(
+            "spec t; data all {{ source csv(\"n.csv\"); feature x: f32; }}
+            data a {{ source all; {train} batch 2; }} data e {{ source all; {eval} batch 2; }} {rest}
+            model (x: f32[batch]) {{ param w: f32 = zeros(); loss mean(square(w * x)); }}
+            train {{ data a; optimizer gradient_descent(0.1); steps 1; }} eval {{ data e; }}"
+        );
+        check_warnings(&text)
+    };
+    let split = |part: &str, rest: &str| format!("split (part: {part}, {rest});");
+    let train = split("train", "holdout: 0.2, seed: 1");
+    assert_eq!(
+        warnings(&train, &split("holdout", "holdout: 0.2, seed: 1"), ""),
+        [""; 0]
+    );
+    for (other, difference) in [
+        ("holdout: 0.2, seed: 2", "seed"),
+        ("holdout: 0.3, seed: 1", "holdout"),
+    ] {
+        let found = warnings(&train, &split("holdout", other), "");
+        let expected = format!(
+            "records of `e` may be trained on, too: its `split` has another `{difference}` than that of `a`"
+        );
+        assert_eq!(found, [expected]);
+    }
+    assert_eq!(
+        warnings("", "prefetch 2;", ""),
+        ["`prefetch` of `e` prepares nothing: an evaluation reads its batches when it takes them"]
+    );
+    assert_eq!(warnings("prefetch 2;", "", ""), [""; 0]);
+    let parts = "data b { source all; prefetch 3; } data c { source mix(all, b); batch 2; }";
+    let found = warnings("", "", parts);
+    let expected =
+        "`prefetch` of `b` prepares nothing: `c` joins its records, and prepares its own ahead";
+    assert!(found.iter().any(|warning| warning == expected), "{found:?}");
 }

@@ -257,3 +257,34 @@ fn a_run_says_what_was_left_out() {
         assert_eq!(notes, expected);
     }
 }
+
+#[test]
+fn a_quote_that_does_not_close_loses_no_record_without_a_word() {
+    let lines = |third: &str| {
+        let line = |n: i64| match n {
+            2 => third.to_owned(),
+            n => format!("{n},\"a\""),
+        };
+        (0..1000).map(line).collect::<Vec<_>>().join("\n") + "\n"
+    };
+    let settings =
+        "source csv(\"n.csv\", on_error: skip(max: 5)); feature x: i64; feature y: string;";
+    // The quotes after it pair up with it, so that its record ends somewhere, or nowhere.
+    for third in ["2,\"a", "2,\"a\"\"", "\"2,a"] {
+        let text = lines(third);
+        let env = MemoryEnv::new(&[("n.csv", text.as_bytes())]);
+        let error = read(&env, settings, 2000).unwrap_err();
+        assert!(error.to_string().starts_with("n.csv:3: a "), "{error}");
+        let help = error.diagnostic().help;
+        assert!(help[0].contains("where the next record begins"), "{help:?}");
+    }
+    // In one line it is known: also in the last one.
+    for (line, n) in [(2, 999), (999, 999)] {
+        let mut text: Vec<String> = lines("2,\"a\"").lines().map(str::to_owned).collect();
+        text[line] = format!("{line},\"a\"b");
+        let env = MemoryEnv::new(&[("n.csv", (text.join("\n") + "\n").as_bytes())]);
+        assert_eq!(all(&env, settings).0.len(), n);
+    }
+    let unclosed = MemoryEnv::new(&[("n.csv", b"1,a\n2,\"b\n")]);
+    assert_eq!(all(&unclosed, settings).0, [1]);
+}

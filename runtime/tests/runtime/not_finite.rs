@@ -116,7 +116,7 @@ fn an_input_that_is_not_finite_is_named_with_its_record() {
     let (diagnostic, _) = described(b"0,1\n1,3\n2,5\nnan,3\n", &text);
     assert_eq!(diagnostic.message, "`loss` is not a number in step 2");
     let label = "the first value that is not finite: the input `x` is not a number at [1]";
-    assert_eq!(diagnostic.label, label);
+    assert_eq!(&*diagnostic.label, label);
     assert!(diagnostic.help[0].contains("look at the data of `x`"));
     assert_eq!(
         diagnostic.notes[0].message,
@@ -131,7 +131,7 @@ fn an_operation_outside_its_domain_is_named_with_its_operands_and_the_record() {
     let (diagnostic, at) = described(b"1,1\n1,3\n-2,5\n4,3\n", &text);
     assert_eq!(at, "log(x)");
     let label = "the first value that is not finite: `log` of -2 is not a number at [2]";
-    assert_eq!(diagnostic.label, label);
+    assert_eq!(&*diagnostic.label, label);
     assert!(diagnostic.help[0].starts_with("`log` takes positive numbers"));
     assert!(!format!("{diagnostic:?}").contains("learning rate"));
     assert_eq!(

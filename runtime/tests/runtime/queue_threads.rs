@@ -559,7 +559,7 @@ fn cycle(seed: u64) {
 }
 
 #[test]
-fn hundreds_of_pipelines_start_and_stop_without_a_trace() {
+fn a_thousand_pipelines_start_and_stop_without_a_trace() {
     let _turn = RUNNERS.write().unwrap_or_else(PoisonError::into_inner);
     let seed = Arc::new(AtomicU64::new(0));
     let own = seed.clone();
@@ -582,7 +582,7 @@ fn hundreds_of_pipelines_start_and_stop_without_a_trace() {
         }
     });
     eventually("runners of other tests have ended", || threads(RUNNER) == 0);
-    for current in 0..400 {
+    for current in 0..1000 {
         println!("seed {current}");
         seed.store(current, Ordering::SeqCst);
         cycle(current);

@@ -355,7 +355,7 @@ fn what_cannot_be_run_is_refused_before_the_first_step() {
         ),
         (
             line("batch 9;", "", ""),
-            "the data set `d` gives nothing to train on",
+            "the data set `d` gives nothing to train on: its 8 records do not fill a batch of 9 (of line.csv)",
         ),
         (
             line("batch 2;", "", "").replace("train { data d;", "train {"),
@@ -591,4 +591,34 @@ fn values_are_shown_without_their_padding() {
     };
     let expected = Tensor::new(&[3], vec![2.0_f32, 3.0, 1.5]);
     assert_eq!(values[0].1, Reading::Tensor(expected));
+}
+
+#[test]
+fn an_evaluation_that_has_no_records_is_refused_before_the_first_step() {
+    let eval = |stages: &str| {
+        let set = format!(
+            "data e {{ source csv(\"line.csv\"); feature x: f32; feature y: f32; {stages} }} eval {{ data e; }}"
+        );
+        let text = line("repeat; batch 2;", "steps 3;", &set);
+        let (state, events) = run(&env(), &text, &Options::default());
+        assert!(
+            !events
+                .iter()
+                .any(|e| matches!(e, Event::Progress(_) | Event::Step { .. }))
+        );
+        state.unwrap_err().to_string()
+    };
+    let message = "the data set `e` gives nothing to evaluate on: ";
+    assert_eq!(
+        eval("filter x > 100.0; batch 2;"),
+        format!("{message}`filter` keeps none of its 8 records (of line.csv)")
+    );
+    assert_eq!(
+        eval("skip 9; batch 2;"),
+        format!("{message}`skip` keeps none of its 8 records (of line.csv)")
+    );
+    assert_eq!(
+        eval("batch (size: 9, remainder: drop);"),
+        format!("{message}its 8 records do not fill a batch of 9 (of line.csv)")
+    );
 }

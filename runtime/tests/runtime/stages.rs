@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::support::{MemoryEnv, check_errors, ints, numbers, read, read_seeded, rows};
+use crate::support::{MemoryEnv, check_errors, ints, numbers, open, read, read_seeded, rows};
 
 /// The numbers that come out of stages over the numbers from 0 to before `n`.
 fn through(n: usize, stages: &str, limit: usize) -> Vec<i64> {
@@ -440,5 +440,55 @@ fn random_maps_draw_again_in_every_epoch_wherever_it_begins() {
     ] {
         let (distinct, all) = distinct(stages);
         assert_eq!(distinct, all, "{stages}");
+    }
+}
+
+/// Each element of a window is copied once for it, and once as it is kept: twice as many records take twice as long.
+#[test]
+fn large_windows_that_overlap_take_linear_time() {
+    let env = MemoryEnv::new(&[("n.csv", &numbers(20_000))]);
+    let settings = "source csv(\"n.csv\"); feature x: i64; window (size: 8192, shift: 1); map x = x[8191] - x[0];";
+    let start = std::time::Instant::now();
+    let found = read(&env, settings, usize::MAX).unwrap();
+    assert_eq!(found.len(), 20_000 - 8191);
+    assert!(ints(&found, "x").iter().all(|x| *x == 8191));
+    // 800 MB are copied, which takes a second at most; copying all that is held for each window took minutes.
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+}
+
+#[test]
+fn positions_of_windows_are_exact_whatever_the_overlap() {
+    let env = MemoryEnv::new(&[("n.csv", &numbers(900))]);
+    for (size, shift) in [
+        (300, 1),
+        (300, 7),
+        (300, 299),
+        (300, 300),
+        (5, 9),
+        (2, 1),
+        (600, 257),
+    ] {
+        let settings = format!(
+            "source csv(\"n.csv\"); feature x: i64; shuffle (buffer: 10, seed: 1); window (size: {size}, shift: {shift}); epochs 2; batch (size: 3, remainder: keep);"
+        );
+        let mut whole = open(&env, &settings, 0).unwrap();
+        let mut positions = Vec::new();
+        let mut elements = Vec::new();
+        while let Some(element) = whole.next().unwrap() {
+            elements.push(element);
+            positions.push(whole.position());
+        }
+        for at in (0..positions.len()).step_by(1 + positions.len() / 7) {
+            let mut resumed = open(&env, &settings, 0).unwrap();
+            resumed.seek(&positions[at]).unwrap();
+            for next in at + 1..elements.len().min(at + 200) {
+                assert_eq!(
+                    resumed.next().unwrap().as_ref(),
+                    Some(&elements[next]),
+                    "{settings}"
+                );
+                assert_eq!(resumed.position(), positions[next], "{settings}");
+            }
+        }
     }
 }

@@ -341,6 +341,7 @@ fn identity(text: &str, overrides: &[(&str, &str)]) -> String {
 const SAME_TRAINING: &[&str] = &[
     "source csv(path: \"line.csv\")",
     "source csv(path: \"line.csv\", delimiter: \",\")",
+    "source csv(path: \"line.csv\", compression: auto)",
     "data batch(size: 2)",
     "train data(name: d)",
     "train steps(count: 2)",

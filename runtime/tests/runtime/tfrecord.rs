@@ -176,3 +176,56 @@ fn a_misspelt_feature_of_varying_length_is_an_error_of_the_first_batch() {
     let all = read(&with_all(&records), settings, 99).unwrap();
     assert_eq!(ints(&all, "n").len(), 51);
 }
+
+#[test]
+fn a_file_that_is_cut_anywhere_is_an_error() {
+    let record = |i: i64| vec![("n", int64s(&[i]))];
+    let records: Vec<_> = (0..3).map(record).collect();
+    let settings = "source tfrecord(\"a.tfrecord\"); feature n: i64;";
+    for compression in [Compression::None, Compression::Gzip, Compression::Zlib] {
+        let bytes = file(compression, &records);
+        let ends: Vec<usize> = match compression {
+            Compression::None => (0..=3).map(|n| n * bytes.len() / 3).collect(),
+            Compression::Gzip | Compression::Zlib => vec![bytes.len()],
+        };
+        for length in 1..bytes.len() {
+            let env = MemoryEnv::new(&[("a.tfrecord", &bytes[..length])]);
+            let found = read(&env, settings, 9).map(|found| found.len());
+            match ends.iter().position(|end| *end == length) {
+                Some(n) => assert_eq!(found.unwrap(), n),
+                None => drop(found.unwrap_err()),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_default_that_stands_in_for_all_records_is_noted() {
+    let record = |i: i64| vec![("n", int64s(&[i])), ("label", int64s(&[1]))];
+    let records: Vec<_> = (0..9).map(record).collect();
+    let env = MemoryEnv::new(&[("a.tfrecord", &file(Compression::None, &records))]);
+    let noted = |feature: &str| {
+        let text = format!(
+            "spec notes; data d {{ source tfrecord(\"a.tfrecord\"); feature n: i64; feature {feature}; batch 2; }}"
+        );
+        let options = trainspec::Options {
+            env: env.env(),
+            ..Default::default()
+        };
+        let spec = crate::support::spec(&text);
+        let time = std::time::Duration::MAX;
+        let report = trainspec::data_report(&spec, None, &options, 99, time).unwrap();
+        assert_eq!(
+            (report.records, report.unfilled, report.complete),
+            (8, 1, true)
+        );
+        report.notes
+    };
+    assert_eq!(
+        noted("lable: i64 = 3"),
+        [
+            "no record has a feature `lable`, so its default stands in for all; did you mean `label`?"
+        ]
+    );
+    assert_eq!(noted("label: i64 = 3"), [""; 0]);
+}

@@ -60,7 +60,11 @@ pub(crate) fn assign(
                     let message = format!("`{callee}` takes {takes}");
                     checker.report(
                         Diagnostic::new(Code::TooManyArguments, argument.span, message)
-                            .label(format!("this is number {position}")),
+                            .label(format!("this is number {position}"))
+                            .maybe_help((callee == "repeat").then(|| {
+                                "`epochs 3;` repeats a number of times, `repeat;` indefinitely"
+                                    .to_owned()
+                            })),
                     );
                     return None;
                 }

@@ -10,7 +10,7 @@ use crate::check::columns::Origins;
 use crate::check::joined::joined_of;
 use crate::check::scope::{Frame, FrameKind};
 use crate::diag::{Code, Diagnostic, nearest};
-use crate::typed::{self, DataSet, Feature, Source, Stage, StageKind, column_ops};
+use crate::typed::{self, DataSet, Feature, Source, SourceKind, Stage, StageKind, column_ops};
 
 /// The input pipeline as checked so far.
 #[derive(Default)]
@@ -65,6 +65,20 @@ impl Checker<'_> {
         let (train, eval) = train.zip(eval).filter(|_| !has_error)?;
         if !self.modes_agree(&name, &train, &eval) {
             return None;
+        }
+        let parts: Vec<String> = match train.source.as_ref().map(|source| &source.kind) {
+            Some(SourceKind::Mix { parts, .. }) => {
+                parts.iter().map(|part| part.data.name.clone()).collect()
+            }
+            Some(SourceKind::Zip { parts }) => parts.iter().map(|part| part.name.clone()).collect(),
+            _ => Vec::new(),
+        };
+        for part in parts {
+            let reason = format!(
+                "`{}` joins its records, and prepares its own ahead",
+                name.text
+            );
+            self.warn_prefetch(&part, &reason);
         }
         let elements = train.elements.into_iter();
         Some(DataSet {

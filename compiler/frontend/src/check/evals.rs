@@ -6,7 +6,7 @@ use crate::ast::{self, SettingValue};
 use crate::check::scope::{Frame, FrameKind};
 use crate::check::{Checker, averages};
 use crate::diag::{Code, Diagnostic, nearest};
-use crate::typed::{self, Averaged, DataSet, Eval, Named, NamedKind, Train};
+use crate::typed::{self, Averaged, DataSet, Eval, Named, NamedKind, Stage, StageKind, Train};
 
 impl Checker<'_> {
     pub(crate) fn evals(
@@ -91,7 +91,82 @@ impl Checker<'_> {
         self.fit_tables(section, &eval, train, data);
         self.reject_endless_evaluation(section, &eval, data);
         self.warn_dropped_remainder(section, &eval, model, data);
+        self.warn_unlike_splits(section, &eval, train, data);
+        if train.is_some_and(|train| train.data.as_deref() != Some(eval.data.as_str())) {
+            let reason = "an evaluation reads its batches when it takes them";
+            self.warn_prefetch(&eval.data, reason);
+        }
         Some(eval)
+    }
+
+    /// Warns where the sides of a split are not disjoint, because the training and the evaluation split the same records each in its own way.
+    fn warn_unlike_splits(
+        &mut self,
+        section: &ast::Section,
+        eval: &Eval,
+        train: Option<&Train>,
+        data: &[DataSet],
+    ) {
+        let find = |name: &str| data.iter().find(|set| set.name == name);
+        let trained = train.and_then(|train| find(train.data.as_deref()?));
+        let (Some(trained), Some(evaluated)) = (trained, find(&eval.data)) else {
+            return;
+        };
+        if trained.source.to_string() != evaluated.source.to_string() {
+            return;
+        }
+        let of = |stages: &[Stage]| {
+            stages.iter().find_map(|stage| match &stage.kind {
+                StageKind::Split(split) => Some((split.clone(), stage.span)),
+                _ => None,
+            })
+        };
+        let (Some((own, own_span)), Some((other, span))) =
+            (of(&trained.stages), of(&evaluated.eval_stages))
+        else {
+            return;
+        };
+        let difference = if own.part == other.part {
+            return;
+        } else if own.seed != other.seed {
+            "seed"
+        } else if own.holdout != other.holdout {
+            "holdout"
+        } else if own.by != other.by {
+            "by"
+        } else {
+            return;
+        };
+        let message = format!(
+            "records of `{}` may be trained on, too: its `split` has another `{difference}` than that of `{}`",
+            evaluated.name, trained.name
+        );
+        let setting = section.settings.iter().find(|s| s.word.text == "data");
+        let blamed = setting.map_or(section.keyword, |s| s.span);
+        self.report(
+            Diagnostic::new(Code::FeatureMismatch, blamed, message)
+                .as_warning()
+                .note_at(own_span, "what is trained on")
+                .note_at(span, "what is evaluated on")
+                .help("the sides of one split are disjoint: give both the same `seed`, `holdout` and `by`"),
+        );
+    }
+
+    /// Warns of a `prefetch` that a data set says itself where nothing is prepared ahead of it.
+    pub(super) fn warn_prefetch(&mut self, name: &str, reason: &str) {
+        let sections = self.items.data.iter();
+        let mut own = sections.filter(|s| s.name.as_ref().is_some_and(|n| n.text == name));
+        let settings = own.next().map_or(&[][..], |section| &section.settings[..]);
+        let Some(span) = settings
+            .iter()
+            .find(|s| s.word.text == "prefetch")
+            .map(|s| s.span)
+        else {
+            return;
+        };
+        let message = format!("`prefetch` of `{name}` prepares nothing: {reason}");
+        let warning = Diagnostic::new(Code::FeatureMismatch, span, message).as_warning();
+        self.report(warning.help("remove it"));
     }
 
     /// Rejects an evaluation whose data takes other tables from the training data than that makes.

@@ -111,6 +111,8 @@ impl Checker<'_> {
         if let Some(source) = &pipeline.source {
             let named = declaration.columns.as_ref();
             let named = named.map(|columns| columns.first().map_or(name.span, |c| c.span));
+            let alias = declaration.alias.as_ref().map(|alias| alias.span);
+            self.check_column_name(source, alias);
             self.check_feature(&feature, source, named);
         }
         pipeline.features.push(feature);

@@ -425,6 +425,16 @@ impl Checker<'_> {
         if let ExprKind::List(elements) = &expr.kind {
             let mut all = Vec::new();
             for element in elements {
+                if let ExprKind::Name(name) = &element.kind
+                    && !self.known_names().contains(name)
+                {
+                    let message = format!("expected strings for {what}");
+                    let help = format!("write it in quotes: \"{name}\"");
+                    self.report(
+                        Diagnostic::new(Code::TypeMismatch, element.span, message).help(help),
+                    );
+                    return None;
+                }
                 match self.eval(element) {
                     Value::Str(text) => all.push((text.to_string(), element.span)),
                     other => {

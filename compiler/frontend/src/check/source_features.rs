@@ -67,6 +67,17 @@ pub(super) fn unreadable(source: Option<&Source>, name: &str, ty: &TensorType) -
 }
 
 impl Checker<'_> {
+    /// Rejects `as "key"` where columns have no names: the feature would be another column than the one that is meant.
+    pub(super) fn check_column_name(&mut self, source: &Source, alias: Option<Span>) {
+        if let (Some(span), SourceKind::Csv { header: false, .. }) = (alias, &source.kind) {
+            let message = "without a header the columns have no names";
+            let error = Diagnostic::new(Code::BadValue, span, message);
+            self.report(error.help(
+                "the features are all columns in their order; say `header: true` in the source, if the first line names the columns",
+            ));
+        }
+    }
+
     /// Rejects a feature that its source does not know, or gives in another way.
     pub(super) fn check_feature(
         &mut self,

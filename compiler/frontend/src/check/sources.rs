@@ -64,6 +64,7 @@ impl Checker<'_> {
                     delimiter: delimiter?,
                     header: bound.get("header").unwrap_or(false),
                     missing: missing(&bound),
+                    compression: compression().unwrap_or(Compression::Auto),
                 }
             }
             "text" => {

@@ -31,7 +31,7 @@ pub fn to_json(sources: &Sources, diagnostic: &Diagnostic) -> String {
         .iter()
         .map(|n| json!({ "message": n.message, "location": location(n.span) }))
         .collect();
-    json!({
+    let mut object = json!({
         // What programs that read the lines of a run tell them apart by.
         "event": diagnostic.severity.name(),
         "severity": diagnostic.severity.name(),
@@ -41,6 +41,14 @@ pub fn to_json(sources: &Sources, diagnostic: &Diagnostic) -> String {
         "location": location(diagnostic.span),
         "notes": notes,
         "help": diagnostic.help,
-    })
-    .to_string()
+    });
+    if let Some(data) = &diagnostic.data {
+        object["data"] = json!({
+            "file": data.file,
+            "line": data.line,
+            "record": data.record,
+            "field": data.field,
+        });
+    }
+    object.to_string()
 }

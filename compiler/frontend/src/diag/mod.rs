@@ -28,11 +28,26 @@ pub struct Diagnostic {
     /// The primary span. `None` for an error outside of any source text, such as a wrong `--set`.
     pub span: Option<Span>,
     /// The label at the caret.
-    pub label: String,
+    pub label: Box<str>,
     /// Notes on other spans involved.
     pub notes: Vec<Note>,
     /// The suggested fix.
     pub help: Vec<String>,
+    /// Where in the data it is, for an error of a record.
+    pub data: Option<Box<DataLocation>>,
+}
+
+/// A place in the data of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DataLocation {
+    /// The file.
+    pub file: String,
+    /// The line, counted from 1.
+    pub line: Option<u64>,
+    /// The record, counted from 1.
+    pub record: Option<u64>,
+    /// The column or feature.
+    pub field: Option<String>,
 }
 
 /// A note of a diagnostic, with or without a span.
@@ -52,9 +67,10 @@ impl Diagnostic {
             severity: code.severity(),
             message: message.into(),
             span: Some(span),
-            label: String::new(),
+            label: Box::default(),
             notes: Vec::new(),
             help: Vec::new(),
+            data: None,
         }
     }
 
@@ -68,7 +84,7 @@ impl Diagnostic {
 
     /// Sets the label at the caret.
     pub fn label(mut self, label: impl Into<String>) -> Diagnostic {
-        self.label = label.into();
+        self.label = label.into().into_boxed_str();
         self
     }
 

@@ -29,7 +29,7 @@ pub fn render(sources: &Sources, diagnostic: &Diagnostic, style: Style) -> Strin
     if let Some(span) = diagnostic.span {
         let mut annotation = AnnotationKind::Primary.span(caret(sources, span));
         if !diagnostic.label.is_empty() {
-            annotation = annotation.label(diagnostic.label.as_str());
+            annotation = annotation.label(&*diagnostic.label);
         }
         main = main.element(snippet(sources, span).annotation(annotation));
     }

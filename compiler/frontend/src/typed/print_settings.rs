@@ -41,6 +41,7 @@ impl Display for Source {
             }
             SourceKind::Csv {
                 files,
+                compression,
                 delimiter,
                 header,
                 missing,
@@ -52,6 +53,10 @@ impl Display for Source {
                 let missing = missing.as_ref();
                 let missing = missing.and_then(|words| list(words.iter().map(|word| quote(word))));
                 arguments.push(("missing", missing));
+                // What is not written does not count: a run that was begun without the argument goes on.
+                let is_auto = *compression == Compression::Auto;
+                let compression = shown(compression.word()).filter(|_| !is_auto);
+                arguments.push(("compression", compression));
             }
             SourceKind::Text {
                 files,

@@ -29,6 +29,8 @@ pub enum SourceKind {
     Csv {
         /// The files; there is at least one pattern.
         files: Vec<FilePattern>,
+        /// Their compression.
+        compression: Compression,
         /// The byte between two fields: ASCII, and no quote or line end.
         delimiter: u8,
         /// Whether the first line of a file names the columns.

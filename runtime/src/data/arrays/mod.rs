@@ -18,6 +18,7 @@ use trainspec_formats::arrays::{ArrayRows, idx};
 use trainspec_formats::checkpoint::{Npz, numpy};
 
 use crate::data::block::{Block, block_rows};
+use crate::data::kinds::{START_BYTES, kind_of};
 use crate::data::left_out::OnError;
 use crate::data::origins::{Origin, Origins, Unit};
 use crate::data::position::{CHANGED, damaged};
@@ -82,7 +83,8 @@ pub(super) fn open(
     if let (ArrayFormat::Npz, ArrayFiles::Shared(patterns)) = (format, files) {
         for path in paths::files(cx, patterns)? {
             let npz = Npz::open_in(&cx.storage, &path);
-            archives.push(Arc::new(npz.map_err(|e| unreadable(e, &path))?));
+            let npz = npz.map_err(|e| other_kind(cx, e, &path, format.word()))?;
+            archives.push(Arc::new(npz));
             all.push(path);
         }
     }
@@ -103,7 +105,7 @@ pub(super) fn open(
                             numpy::npy_rows_in(&cx.storage, &path)
                         }
                     };
-                    let array = opened.map_err(|e| unreadable(e, &path))?;
+                    let array = opened.map_err(|e| other_kind(cx, e, &path, format.word()))?;
                     if !all.contains(&path) {
                         all.push(path.clone());
                     }
@@ -391,6 +393,28 @@ fn joined(mut parts: Vec<Tensor>, rows: usize) -> Tensor {
         all.extend(part, 0..part.shape()[0]);
     }
     all.into_tensor()
+}
+
+/// The error of a file that is none of arrays, with what it is.
+fn other_kind(cx: &DataContext, error: FormatError, path: &Arc<Path>, word: &str) -> DataError {
+    let error = unreadable(error, path);
+    let mut start = [0; START_BYTES];
+    let known = cx.storage.open(path).ok().and_then(|file| {
+        let length = file.length().ok()?.min(START_BYTES as u64) as usize;
+        file.read_exact_at(0, &mut start[..length]).ok()?;
+        kind_of(&start[..length])
+    });
+    let own = format!("`source {word}(");
+    // IDX files are read compressed, and it is one that is wrong.
+    let is_own = |what: &str, help: &str| {
+        help.contains(&own) || (word == "idx" && what == "compressed by gzip")
+    };
+    match known.filter(|(what, help)| !is_own(what, help)) {
+        Some((what, help)) => DataError::new(format!("is {what}, and no file of `{word}`"))
+            .in_file(path)
+            .help(help),
+        None => error,
+    }
 }
 
 /// The error of a file that cannot be read.

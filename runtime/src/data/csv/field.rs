@@ -21,10 +21,6 @@ pub(super) struct Column {
 }
 
 impl Column {
-    pub(super) fn has_default(&self) -> bool {
-        self.defaults.is_some()
-    }
-
     /// Cells for up to so many records.
     pub(super) fn cells(&self, records: usize) -> Cells {
         let capacity = records * self.ty.elements();
@@ -118,6 +114,16 @@ impl Column {
         let wrong = || {
             let error = DataError::new(format!("{} is no {dtype}", shown(field)));
             let missing = ["na", "n/a", "null", "none", "-", "?"];
+            if dtype.is_float() && text.replacen(',', ".", 1).parse::<f64>().is_ok() {
+                return error.help("numbers have a decimal point, and no decimal comma: write the file with points");
+            }
+            if dtype.is_int() && text.parse::<f64>().is_ok() {
+                let name = &self.feature.name;
+                return error.help(format!(
+                    "read it as a float, and convert it: `feature {name}: {};` and `map {name} = cast({name}, {dtype});`",
+                    self.feature.ty.with_dtype(DType::F64)
+                ));
+            }
             match missing.iter().any(|word| text.eq_ignore_ascii_case(word)) {
                 true => error.help(format!(
                     "if it stands for a missing value, say so in the source: `missing: [\"{text}\"]`{}",

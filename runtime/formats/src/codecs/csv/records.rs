@@ -51,6 +51,8 @@ pub struct CsvReader<R> {
     next_line: u64,
     /// The offset of `start` in the file.
     position: u64,
+    /// Whether the last record was wrong in a way that leaves open where the next one begins.
+    is_lost: bool,
 }
 
 impl<R: Read> CsvReader<R> {
@@ -66,6 +68,7 @@ impl<R: Read> CsvReader<R> {
             line: 0,
             next_line: 1,
             position: 0,
+            is_lost: false,
         }
     }
 
@@ -117,8 +120,31 @@ impl<R: Read> CsvReader<R> {
         self.line
     }
 
+    /// Whether, after an error, it is not known where the next record begins: the file could not be read, or a quote that is wrong made
+    /// lines after it part of its record.
+    ///
+    /// ```
+    /// use trainspec_formats::codecs::CsvReader;
+    ///
+    /// let mut wrong = CsvReader::new(&b"1,\"a\"b\n2,c\n"[..], b',');
+    /// assert!(wrong.read().is_err() && !wrong.is_lost());
+    /// let mut unclosed = CsvReader::new(&b"1,\"a\n2,c\n"[..], b',');
+    /// assert!(unclosed.read().is_err() && unclosed.is_lost());
+    /// ```
+    pub fn is_lost(&self) -> bool {
+        self.is_lost
+    }
+
     /// Reads the next record; false at the end.
     pub fn read(&mut self) -> Result<bool> {
+        // Whatever fails before the end of the record is found leaves it open.
+        self.is_lost = true;
+        let read = self.read_record();
+        self.is_lost &= read.is_err();
+        read
+    }
+
+    fn read_record(&mut self) -> Result<bool> {
         if self.line == 0 {
             self.skip_byte_order_mark()?;
         }
@@ -153,6 +179,9 @@ impl<R: Read> CsvReader<R> {
                 Ok(()) => Ok(true),
                 Err(bad) => {
                     self.line += line_ends(&record[..bad.start]);
+                    // The field at fault may have been meant to end before any of its line ends.
+                    let field = record[bad.start..].trim_ascii_end();
+                    self.is_lost = memchr::memchr2(b'\n', b'\r', field).is_some();
                     Err(FormatError::data_loss(FileKind::Other, bad.cause))
                 }
             };
