@@ -238,7 +238,7 @@ fn a_wrong_name_is_answered_with_near_ones() {
     let way = output_of(2, &["cat", &prefix("object"), "modle/w"]);
     assert!(way.contains("did you mean `model/w`"), "{way}");
     let object = json(&["cat", &single, "layer1/v", "--format", "json"]);
-    assert!(object["error"].as_str().unwrap().contains("`layer1/v`"));
+    assert!(object["message"].as_str().unwrap().contains("`layer1/v`"));
 }
 
 #[test]

@@ -21,7 +21,7 @@ const RATE_WEIGHT: f64 = 0.9;
 /// The weight of the steps before in a running mean of losses and metrics: that of about the last hundred steps.
 const STEP_WEIGHT: f64 = 0.99;
 
-/// The bar beside the other parts: without it there is more room for numbers.
+/// The bar beside the other parts: without it there is more space for numbers.
 const BAR_RANK: u8 = 4;
 
 /// The most characters of the bar itself, and the fewest that it is drawn with.
