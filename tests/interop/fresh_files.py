@@ -534,7 +534,7 @@ def foreign(trainspec, rng, folder):
         names |= {"torch.bin": "a PyTorch checkpoint", "old.pt": "a Python pickle"}
     for name, expected in names.items():
         (error,) = trainspec.json(2, "inspect", os.path.join(folder, name))
-        require(expected in error["error"], name, error)
+        require(expected in error["message"], name, error)
 
     # A SavedModel is shown by its variables.
     module = tf.Module()
