@@ -113,7 +113,7 @@ def tensorflow(seed):
         layers.Conv2D(64, 3, padding='same', activation='relu'), layers.MaxPool2D(), layers.Flatten(),
         layers.Dense(128, activation='relu'), layers.Dropout(0.3), layers.Dense(10)])
     rate = tf.keras.optimizers.schedules.CosineDecay(2e-3, steps)
-    model.compile(tf.keras.optimizers.Adam(rate), tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True), ['accuracy'])
+    model.compile(tf.keras.optimizers.Adam(rate), tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=['accuracy'])
     model.fit(train, verbose=0)
     return model.evaluate(test, verbose=0)[1]
 
