@@ -18,13 +18,14 @@ use crate::default_hooks::{acting_hooks, with_default_hooks};
 use crate::hooks::TO_EVALUATE;
 use crate::memory::{self, Buffer};
 use crate::program::{self, Engine};
+use crate::run_description::RunDescription;
 use crate::run_folder::RunFolder;
 use crate::saver::{NewestCheckpoint, RestorePlan, is_scratch, step_of};
 use crate::schedule_curves::schedule_curves;
 use crate::session::{DataSize, EventQueue, Options, bind, parameters, the_model, the_train};
 use crate::trainer::{
-    Limits, TO_TRAIN, evaluation_context, nothing_to_resume, run_description, run_dir, size_of,
-    the_data, training_data,
+    Limits, TO_TRAIN, evaluation_context, nothing_to_resume, run_dir, size_of, the_data,
+    training_data,
 };
 use crate::training_tables::the_tables;
 use crate::warm_start::warm_start;
@@ -214,7 +215,7 @@ pub fn dry_run(spec: &Arc<Spec>, options: &Options) -> Result<DryRun, Error> {
     let limits = Limits::new(spec, train, options);
     let dir = run_dir(spec, options);
     if let Some(dir) = dir.as_ref().filter(|_| !options.fresh) {
-        let run = run_description(spec, options, training.files(), &evaluated_files)?;
+        let run = RunDescription::of(spec, options, training.files(), &evaluated_files)?;
         report.notes = RunFolder::check(&options.env.storage, dir, &run)?;
         let newest = NewestCheckpoint::find_in(&options.env.storage, dir, None)?;
         let notes = newest.skipped.iter().map(ToString::to_string);

@@ -37,6 +37,7 @@ pub mod predict;
 mod program;
 pub mod queue;
 pub mod registry;
+mod run_description;
 mod run_folder;
 pub mod runs;
 pub mod saver;

@@ -20,6 +20,7 @@ use crate::data_watch::{DataWatch, has_same_content};
 use crate::env::Env;
 use crate::hooks::BEST_FOLDER;
 use crate::machine::VERSION;
+use crate::run_description::RunDescription;
 use crate::{Code, Error};
 
 /// The file that says which training a folder belongs to.
@@ -35,45 +36,6 @@ const FORMAT: u64 = 1;
 const LOCK_RETRIES: u32 = 25;
 /// The pause before each try.
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
-
-/// What a run is: what must be equal where it is resumed.
-#[derive(Debug, Clone)]
-pub(crate) struct RunDescription {
-    /// The name of the spec.
-    pub(crate) spec: String,
-    /// The canonical typed form, and its hash.
-    pub(crate) identity: Identity,
-    /// Its text.
-    pub(crate) text: Arc<str>,
-    /// The values of its constants, as printed.
-    pub(crate) constants: Vec<(String, String)>,
-    /// The seed.
-    pub(crate) seed: i64,
-    /// What its `checkpoint` hook calls the best.
-    pub(crate) best: Option<Value>,
-    /// When it ends, as a text. It may change.
-    pub(crate) until: Option<String>,
-    /// The folder in which relative paths of data begin.
-    pub(crate) data_folder: PathBuf,
-    /// The data files of the training, and of the evaluations whose metrics decide what it does.
-    pub(crate) files: Vec<PathBuf>,
-    /// The data files of the other evaluations.
-    pub(crate) evaluated: Vec<PathBuf>,
-    /// What generated code depends on besides: the vector width of the machine.
-    pub(crate) machine: String,
-    /// The number of threads. It may change: the bits do not depend on it.
-    pub(crate) threads: usize,
-}
-
-/// The record of the identity of a training and of its seed, for a checkpoint whose folder has lost its `run.json`.
-pub(crate) const IDENTITY_RECORD: &str = "identity/1";
-
-impl RunDescription {
-    /// The text of [`IDENTITY_RECORD`].
-    pub(crate) fn identity_record(&self) -> String {
-        format!("{} {}", self.identity.hash, self.seed)
-    }
-}
 
 /// A folder that this process runs in.
 #[derive(Debug)]

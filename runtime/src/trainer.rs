@@ -9,7 +9,7 @@ use trainspec_compiler::lower::{Binding, GLOBAL_STEP};
 use trainspec_compiler::typed::{
     CheckpointFormat, DataSet, DefaultHook, HookKind, Model, Remainder, Spec, Train, TrainEnd,
 };
-use trainspec_compiler::{Fetch, Identity, Trainable};
+use trainspec_compiler::{Fetch, Trainable};
 
 use crate::data::{Batch, DataContext, Input, Pipeline, Position, SharedTables, gives_nothing};
 use crate::default_hooks::{default_dir, with_default_hooks};
@@ -20,7 +20,8 @@ use crate::machine::{self, MACHINE_RECORD};
 use crate::monitored::{MonitoredSession, SessionCreator};
 use crate::program::{FeedDict, Fetched};
 use crate::registry::{Feeds, Made};
-use crate::run_folder::{IDENTITY_RECORD, RunDescription, RunFolder};
+use crate::run_description::{IDENTITY_RECORD, RunDescription};
+use crate::run_folder::RunFolder;
 use crate::saver::{Format, NewestCheckpoint, Saver, SaverOptions, VarList, restore_run_in};
 use crate::schedule_curves::schedule_curves;
 use crate::session::{
@@ -73,8 +74,8 @@ struct Run<'o> {
     events: EventQueue,
     observer: &'o mut dyn Observer,
     losses: Vec<(String, f64)>,
-    /// The values of schedules in a next step.
-    schedules: Vec<(String, f64)>,
+    /// The learning rates of a next step.
+    learning_rates: Vec<(String, f64)>,
     /// The sizes of the first batch.
     dims: Option<Binding>,
     stop: StopToken,
@@ -140,7 +141,7 @@ impl<'o> Run<'o> {
         let mut folder = match run_dir(spec, options) {
             Some(dir) => {
                 let evaluated: Vec<_> = evaluations.iter().map(EvalHook::files).collect();
-                let run = run_description(spec, options, input.files(), &evaluated)?;
+                let run = RunDescription::of(spec, options, input.files(), &evaluated)?;
                 if options.fresh {
                     // What is moved aside is not looked for afterwards.
                     warm_start_plan(spec, options)?;
@@ -236,7 +237,7 @@ impl<'o> Run<'o> {
             events,
             observer,
             losses: Vec::new(),
-            schedules: Vec::new(),
+            learning_rates: Vec::new(),
             dims: None,
             stop: options.stop.clone(),
             feeds,
@@ -342,7 +343,7 @@ impl<'o> Run<'o> {
         }
         self.report();
         self.dims = Some(bind(the_model(&self.session().spec().clone())?, &first)?);
-        self.schedules = self.next_schedules();
+        self.learning_rates = self.next_learning_rates();
         let passes = first.pass.max(self.session().status().passes);
         let end = self.limits.end(step, passes, false);
         if end.is_some() && step > 0 {
@@ -358,29 +359,33 @@ impl<'o> Run<'o> {
         let end = end.or_else(|| self.ended_before()).or(stopped);
         if end.is_none() {
             self.report_waits();
-            self.report_ended_schedules(step);
+            self.report_ended_rates(step);
         }
         Ok(end)
     }
 
-    /// The values of schedules in the step that comes next.
-    fn next_schedules(&mut self) -> Vec<(String, f64)> {
+    /// The learning rates of the step that comes next, those that depend on the step alone.
+    fn next_learning_rates(&mut self) -> Vec<(String, f64)> {
         let session = self.session();
         let (spec, step) = (session.spec().clone(), session.global_step());
         let (Some(train), Some(dims)) = (&spec.train, &self.dims) else {
             return Vec::new();
         };
+        let is_rate = |name: &str| {
+            let mut schedules = train.schedules.iter();
+            schedules.any(|(n, id)| n == name && train.learning_rates.contains(id))
+        };
         let curves = schedule_curves(&Trainable::from(spec.clone()), train, dims, &[step]);
-        let values = curves.into_iter().map(|(name, values)| (name, values[0]));
-        values.collect()
+        let rates = curves.into_iter().filter(|(name, _)| is_rate(name));
+        rates.map(|(name, values)| (name, values[0])).collect()
     }
 
-    /// Says where a training goes on with a schedule that has come down to 0.
-    fn report_ended_schedules(&mut self, step: u64) {
-        for (name, value) in &self.schedules {
+    /// Says where a training goes on with a learning rate that has come down to 0.
+    fn report_ended_rates(&mut self, step: u64) {
+        for (name, value) in &self.learning_rates {
             if step > 0 && *value == 0.0 {
                 let message = format!(
-                    "the schedule `{name}` is 0 from step {step} on: it has ended, and a longer one is another training, for which `--warm-start` takes the values"
+                    "the learning rate `{name}` is 0 at step {step}: its schedule has ended, and a longer one is another training, for which `--warm-start` takes the values"
                 );
                 self.observer.event(&Event::Note(message));
             }
@@ -578,7 +583,7 @@ impl<'o> Run<'o> {
         self.report_left_out(None);
         let step = self.session().global_step();
         let seconds = self.session().status().time.as_secs_f64();
-        self.schedules = self.next_schedules();
+        self.learning_rates = self.next_learning_rates();
         let closed = self.session.finish();
         for event in self.events.take() {
             self.observer.event(&event);
@@ -615,7 +620,7 @@ impl<'o> Run<'o> {
             step,
             why,
             losses: self.losses,
-            schedules: self.schedules,
+            learning_rates: self.learning_rates,
             seconds,
         });
         Ok(session.into_state())
@@ -737,55 +742,6 @@ pub(crate) fn run_dir(spec: &Spec, options: &Options) -> Option<PathBuf> {
         _ => None,
     });
     dir.map(|dir| options.dir.clone().unwrap_or(dir))
-}
-
-/// Which training it is; `files` are those of its data, `evaluated` those of each evaluation.
-pub(crate) fn run_description(
-    spec: &Spec,
-    options: &Options,
-    mut files: Vec<PathBuf>,
-    evaluated: &[Vec<PathBuf>],
-) -> Result<RunDescription, Error> {
-    // `best` and `early_stop` decide by evaluations.
-    let decides = |at: usize| {
-        spec.hooks.iter().any(|hook| match &hook.kind {
-            HookKind::EarlyStop(settings) => settings.eval == at,
-            HookKind::Checkpoint { best, .. } => {
-                (best.iter()).any(|best| best.eval == spec.evals[at].name)
-            }
-            _ => false,
-        })
-    };
-    let mut others = Vec::new();
-    for (at, evaluated) in evaluated.iter().enumerate() {
-        match decides(at) {
-            true => files.extend_from_slice(evaluated),
-            false => others.extend_from_slice(evaluated),
-        }
-    }
-    Ok(RunDescription {
-        spec: spec.name.clone(),
-        identity: Identity::of(spec)?,
-        text: spec.text.clone(),
-        constants: spec.constants.clone(),
-        seed: options.seed.unwrap_or(the_train(spec)?.seed),
-        best: spec.hooks.iter().find_map(|hook| match &hook.kind {
-            HookKind::Checkpoint { best, .. } => best.as_ref().map(|best| {
-                serde_json::json!({ "metric": best.metric, "eval": best.eval, "mode": best.mode.word() })
-            }),
-            _ => None,
-        }),
-        until: match (options.steps, the_train(spec)?.until) {
-            (Some(n), _) | (None, Some(TrainEnd::Steps(n))) => Some(format!("{n} steps")),
-            (None, Some(TrainEnd::Epochs(n))) => Some(format!("{n} epochs")),
-            (None, None) => None,
-        },
-        data_folder: options.folder.clone(),
-        files,
-        evaluated: others,
-        machine: machine::machine(&options.engine),
-        threads: options.engine.threads(),
-    })
 }
 
 /// Whether a spec computes values at the end.

@@ -472,7 +472,7 @@ impl Column {
         each.collect::<Result<_, _>>().map(Fields::Each)
     }
 
-    /// The field of a column, which so many follow.
+    /// The field of a column, which this number of others follow.
     fn find_one(
         &self,
         key: &str,

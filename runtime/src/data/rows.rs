@@ -140,7 +140,7 @@ impl Column {
         stride(&self.row)
     }
 
-    /// Windows of so many rows each, stacked, from their first rows.
+    /// Windows of a number of rows each, stacked, from their first rows.
     pub(super) fn windows(
         &self,
         starts: impl ExactSizeIterator<Item = usize>,
@@ -164,7 +164,7 @@ impl Column {
         self.data = each_data!(data, values => without_first(values, elements));
     }
 
-    /// Reserves memory for so many rows, and for no more.
+    /// Reserves memory for a number of rows, and for no more.
     pub(super) fn reserve(&mut self, rows: usize) {
         let more = rows.saturating_sub(self.rows) * stride(&self.row);
         let data = std::mem::replace(&mut self.data, Data::Bool(Vec::new()));

@@ -16,7 +16,7 @@ use crate::data::rows::Column;
 use crate::data::{Position, Records, Stage};
 use crate::memory::Growth;
 
-/// Where windows overlap the position of the stage before it is taken at every so many records, whatever the windows are: it is the same
+/// Where windows overlap the position of the stage before it is taken at multiples of a number of records, whatever the windows are: it is the same
 /// in a run that was interrupted.
 const MARK_ROWS: u64 = 256;
 
@@ -86,7 +86,7 @@ impl Kept {
         }
     }
 
-    /// The bytes of so many records.
+    /// The bytes of a number of records.
     fn bytes_of(&self, rows: usize) -> u64 {
         (self.bytes / self.len().max(1) as u64).saturating_mul(rows as u64)
     }
@@ -148,7 +148,7 @@ impl Window {
         }
     }
 
-    /// Reads until the records of so many windows are held, if there are so many.
+    /// Reads until the records of a number of windows are held, or the input ends.
     fn fill(&mut self, windows: usize) -> Result<(), Error> {
         if self.gap > 0 {
             self.mark();

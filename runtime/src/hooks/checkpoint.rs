@@ -16,7 +16,7 @@ use crate::hooks::best::{BEST_RECORD, BestSaver};
 use crate::hooks::event_files::EventFiles;
 use crate::hooks::{CheckpointSaverListener, SessionRunContext, SessionRunHook, SessionRunValues};
 use crate::machine::{self, MACHINE_RECORD};
-use crate::run_folder::IDENTITY_RECORD;
+use crate::run_description::IDENTITY_RECORD;
 use crate::saver::{BackgroundSaver, HELD_RECORD, Records, Saver, VarList, is_scratch};
 use crate::session::{End, EventQueue, Saves, Session, Timer};
 

@@ -194,8 +194,8 @@ pub enum Event {
         why: End,
         /// The losses of the last step.
         losses: Vec<(String, f64)>,
-        /// What the schedules would be in a next step, those that depend on the step alone.
-        schedules: Vec<(String, f64)>,
+        /// What the learning rates would be in a next step, those that depend on the step alone.
+        learning_rates: Vec<(String, f64)>,
         /// Seconds since the first step began.
         seconds: f64,
     },

@@ -388,7 +388,11 @@ fn is_killed_at_every_operation(arguments: &str, nth: usize) {
             &spec, &options, &folder, reported, &straight, &what,
         ));
         // What the killed process had begun is removed.
-        let names = fs::read_dir(folder.run()).unwrap();
+        let folders = [folder.run(), folder.run().join("best")];
+        let names = folders
+            .iter()
+            .filter_map(|folder| fs::read_dir(folder).ok());
+        let names = names.flatten();
         let names = names.map(|e| e.unwrap().file_name().to_string_lossy().into_owned());
         let left: Vec<String> = names.filter(|name| name.contains(".tmp-")).collect();
         assert!(left.is_empty(), "{what}: {left:?}");

@@ -258,3 +258,36 @@ fn what_is_not_registered_is_one_error_when_the_session_is_built() {
     let message = "the program registers other hooks and feeds than the spec has: `hook \"watch\"` is not registered; `hook \"wach\"` is registered, and the spec has none";
     assert_eq!(both, message);
 }
+
+trainspec::train! {
+    spec accumulated;
+
+    model (x: f32[batch]) {
+        param a: f32 = zeros();
+        loss mean(square(a - x));
+    }
+
+    train { optimizer gradient_descent(0.5); accumulate 2; }
+}
+
+#[test]
+fn an_update_takes_as_many_batches_as_accumulate_says() {
+    let mut session = accumulated::Session::new().unwrap();
+    let (first, second) = (array![1.0_f32, 3.0], array![5.0_f32, 7.0]);
+    let feeds = [
+        accumulated::Feeds { x: first.view() },
+        accumulated::Feeds { x: second.view() },
+    ];
+    // (1 + 9) / 2 and (25 + 49) / 2.
+    assert_eq!(session.step_batches(&feeds).unwrap().loss, 21.0);
+    assert_eq!(session.global_step(), 1);
+    // The mean of the gradients -4 and -12, times 0.5.
+    assert_eq!(session.params().a, arr0(4.0));
+    let refused = session.step(&feeds[0]).unwrap_err();
+    assert!(
+        refused
+            .to_string()
+            .contains("takes 2 micro-batches, and is given 1"),
+        "{refused}"
+    );
+}

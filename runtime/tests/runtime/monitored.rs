@@ -609,3 +609,16 @@ fn a_panic_of_a_hook_is_an_error_that_names_it() {
     }
     attempt("none").unwrap();
 }
+
+#[test]
+fn a_looper_that_panics_stops_its_coordinator() {
+    let coordinator = Coordinator::new();
+    let thread = LooperThread::start(&coordinator, "broken", None, || panic!("enough")).unwrap();
+    assert!(thread.join(Some(std::time::Duration::from_secs(60))));
+    assert!(coordinator.should_stop() && !thread.is_alive());
+    let error = coordinator.join(Vec::new()).unwrap_err().to_string();
+    assert!(
+        error.contains("the thread `broken` panicked in `run_loop`: enough"),
+        "{error}"
+    );
+}

@@ -5,7 +5,7 @@ use std::path::Path;
 use trainspec::env::Env;
 use trainspec::saver::{Format, Records, Saver, SaverOptions, restore};
 use trainspec::session::{Event, Options};
-use trainspec::{Code, Engine, InputView, Session, State, evaluate, train};
+use trainspec::{Code, Engine, InputView, Session, State, dry_run, evaluate, train};
 use trainspec_formats::checkpoint::load_variable;
 use trainspec_testing::folders::oracle;
 
@@ -439,4 +439,53 @@ fn session_state(spec: &std::sync::Arc<trainspec::Spec>) -> State {
     Session::new(spec, &Options::default())
         .unwrap()
         .into_state()
+}
+
+#[test]
+fn a_dry_run_says_what_the_run_would_make_of_its_folder() {
+    let folder = Folder::new("dry");
+    let absent = Options {
+        resume: true,
+        ..options(&folder)
+    };
+    let refused = dry_run(&training(4, 0.05), &absent).unwrap_err();
+    assert_eq!(refused.code(), Code::NotFound);
+    run(&training(4, 0.05), &options(&folder));
+    let found = dry_run(&training(7, 0.05), &options(&folder)).unwrap();
+    assert!(!found.is_finished);
+    assert!(found.resumes.unwrap().ends_with("model.ckpt-4"));
+    assert!(
+        dry_run(&training(4, 0.05), &options(&folder))
+            .unwrap()
+            .is_finished
+    );
+    let refused = dry_run(&training(7, 0.06), &options(&folder)).unwrap_err();
+    assert_eq!(refused.code(), Code::FailedPrecondition);
+    assert!(
+        refused.to_string().contains("belongs to another run"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_learning_rate_that_has_come_down_to_0_is_said_and_no_other_schedule() {
+    let text = |steps: u64| {
+        let text = training(steps, 0.05).text.replace(
+            "schedule   lr = exponential_decay(0.05, decay_steps: 5, decay_rate: 0.9);",
+            "schedule lr = cosine_decay(0.05, decay_steps: 3); schedule other = lr * 0.0;",
+        );
+        assert!(text.contains("other"));
+        spec(&text)
+    };
+    let folder = Folder::new("ended-rate");
+    let (_, events) = run(&text(3), &options(&folder));
+    let rates = events.iter().find_map(|event| match event {
+        Event::Ended { learning_rates, .. } => Some(learning_rates.clone()),
+        _ => None,
+    });
+    assert_eq!(rates.unwrap(), [("lr".to_owned(), 0.0)]);
+    let (_, events) = run(&text(4), &options(&folder));
+    let said = notes(&events, "its schedule has ended");
+    assert_eq!(said.len(), 1, "{events:?}");
+    assert!(said[0].contains("`lr` is 0 at step 3"), "{said:?}");
 }

@@ -376,6 +376,7 @@ fn name_rate(group: &GroupSetting, train: &mut Train, model: Option<&typed::Mode
     let mut inputs = model.iter().flat_map(|model| &model.inputs);
     let is_taken = named.flatten().any(|(name, _)| name == LEARNING_RATE)
         || inputs.any(|input| input.name == LEARNING_RATE);
+    train.learning_rates.push(rate);
     if !is_taken && train.schedules.iter().all(|(_, id)| *id != rate) {
         train.schedules.push((LEARNING_RATE.to_owned(), rate));
     }

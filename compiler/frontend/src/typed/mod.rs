@@ -552,6 +552,8 @@ pub struct Train {
     pub rates: Program,
     /// The schedules by name.
     pub schedules: Vec<(String, ValueId)>,
+    /// Those of them that are the learning rate of an optimizer.
+    pub learning_rates: Vec<ValueId>,
     /// The optimizers with their variables.
     pub groups: Vec<Group>,
     /// The variables that are not trained.
@@ -574,6 +576,7 @@ impl Default for Train {
             accumulate: 1,
             rates: Program::default(),
             schedules: Vec::new(),
+            learning_rates: Vec::new(),
             groups: Vec::new(),
             frozen: Vec::new(),
             clips: Vec::new(),

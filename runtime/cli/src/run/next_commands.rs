@@ -77,11 +77,11 @@ impl NextCommands {
         folder: &Path,
         step: u64,
         why: &End,
-        schedules: &[(String, f64)],
+        learning_rates: &[(String, f64)],
     ) -> Vec<(&'static str, String)> {
         let mut commands = Vec::new();
         let until = spec.train.as_ref().and_then(|train| train.until);
-        let ended = schedules.iter().find(|(_, value)| *value == 0.0);
+        let ended = learning_rates.iter().find(|(_, value)| *value == 0.0);
         match (why, until, ended) {
             (End::Steps, Some(TrainEnd::Steps(_)), None) => {
                 let more = format!("{} --steps {}", self.run(), step.saturating_mul(2));

@@ -250,7 +250,7 @@ impl<'a> Printer<'a> {
                 step,
                 why,
                 losses,
-                schedules,
+                learning_rates,
                 seconds,
             } => {
                 if let Some(bar) = self.bar.take() {
@@ -258,7 +258,7 @@ impl<'a> Printer<'a> {
                 }
                 print(self.summary(*step, why, losses, *seconds));
                 if !self.quiet {
-                    self.next_commands(*step, why, schedules);
+                    self.next_commands(*step, why, learning_rates);
                 }
             }
         }
@@ -354,7 +354,7 @@ impl<'a> Printer<'a> {
     }
 
     /// The best value, the last checkpoint, and what can be done with it.
-    fn next_commands(&self, step: u64, why: &End, schedules: &[(String, f64)]) {
+    fn next_commands(&self, step: u64, why: &End, learning_rates: &[(String, f64)]) {
         if let Some(best) = &self.best {
             let of = match self.spec.evals.len() {
                 0 | 1 => String::new(),
@@ -373,7 +373,8 @@ impl<'a> Printer<'a> {
         print(format_args!("  saved     {}", saved.display()));
         let folder = saved.parent().filter(|path| !path.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
-        for (what, command) in (self.commands).after(&self.spec, folder, step, why, schedules) {
+        for (what, command) in (self.commands).after(&self.spec, folder, step, why, learning_rates)
+        {
             print(format_args!("  {what:<9} {command}"));
         }
     }
